@@ -1,0 +1,149 @@
+//! Every way this crate can fail, as data: what was wrong, where, and what would have been right.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+/// The result of a fallible call of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong. Each variant names the thing at fault and the value found there.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A configuration field holds a value that is not allowed.
+    #[error("{field} = {value} is not allowed: it must be {allowed}")]
+    Config {
+        /// The field, with its type, such as `ImproperSgldConfig.step_size`.
+        field: String,
+        /// The value found.
+        value: String,
+        /// What would be accepted.
+        allowed: String,
+    },
+    /// A tensor or a batch has a shape that does not fit.
+    #[error("{what} has shape {found:?}, expected {expected}")]
+    Shape {
+        /// The tensor at fault.
+        what: String,
+        /// The shape found.
+        found: Vec<usize>,
+        /// The shape that would fit.
+        expected: String,
+    },
+    /// A data file is not what it claims to be.
+    #[error("{}: {reason} (at byte {offset})", path.display())]
+    Data {
+        /// The file.
+        path: PathBuf,
+        /// Where in the (decompressed) file.
+        offset: u64,
+        /// Why it is refused.
+        reason: String,
+    },
+    /// The operating system refused a file operation.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A number that must be finite is not.
+    #[error("{what} is not finite: {value}")]
+    NonFinite {
+        /// The quantity.
+        what: String,
+        /// The value found.
+        value: f64,
+    },
+    /// A checkpoint cannot be used.
+    #[error("checkpoint {}: {reason}", path.display())]
+    Checkpoint {
+        /// The checkpoint's folder or file.
+        path: PathBuf,
+        /// Why it is refused.
+        reason: String,
+    },
+    /// Training diverged, and the policy says that this is the end.
+    #[error("training diverged at iteration {iteration}: {cause}")]
+    Diverged {
+        /// The iteration, counted from 0.
+        iteration: u64,
+        /// The quantity that left its bounds.
+        cause: String,
+    },
+    /// A transfer failed.
+    #[error("{url}: {reason}")]
+    Download {
+        /// The address.
+        url: String,
+        /// Why it failed.
+        reason: String,
+    },
+    /// A picture or a report could not be drawn.
+    #[error("cannot draw {what}: {reason}")]
+    Draw {
+        /// The picture.
+        what: String,
+        /// Why it failed.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// A configuration error for `field`.
+    pub fn config(field: impl Into<String>, value: impl Display, allowed: impl Into<String>) -> Self {
+        Self::Config { field: field.into(), value: value.to_string(), allowed: allowed.into() }
+    }
+
+    /// A shape error for `what`.
+    pub fn shape(what: impl Into<String>, found: &[usize], expected: impl Into<String>) -> Self {
+        Self::Shape { what: what.into(), found: found.to_vec(), expected: expected.into() }
+    }
+
+    /// A data error at `offset` of `path`.
+    pub fn data(path: impl AsRef<Path>, offset: u64, reason: impl Into<String>) -> Self {
+        Self::Data { path: path.as_ref().to_path_buf(), offset, reason: reason.into() }
+    }
+
+    /// An operating-system error on `path`.
+    pub fn io(path: impl AsRef<Path>, source: std::io::Error) -> Self {
+        Self::Io { path: path.as_ref().to_path_buf(), source }
+    }
+
+    /// A checkpoint error for `path`.
+    pub fn checkpoint(path: impl AsRef<Path>, reason: impl Display) -> Self {
+        Self::Checkpoint { path: path.as_ref().to_path_buf(), reason: reason.to_string() }
+    }
+
+    /// Whether the same call may succeed later or from an earlier state: a divergence (roll back), a
+    /// non-finite number (skip the step), a broken checkpoint (use the one before it), a transfer (try again).
+    pub fn is_recoverable(&self) -> bool {
+        matches!(
+            self,
+            Self::Diverged { .. } | Self::NonFinite { .. } | Self::Checkpoint { .. } | Self::Download { .. }
+        )
+    }
+}
+
+/// `Ok` if `allowed_when` holds, else a configuration error that names the field.
+pub(crate) fn ensure(allowed_when: bool, field: &str, value: impl Display, allowed: &str) -> Result<()> {
+    if allowed_when { Ok(()) } else { Err(Error::config(field, value, allowed)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_the_field_its_value_and_what_is_allowed() {
+        let error = ensure(false, "ImproperSgldConfig.step_size", -1.0, "a finite number >= 0").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "ImproperSgldConfig.step_size = -1 is not allowed: it must be a finite number >= 0"
+        );
+        assert!(!error.is_recoverable());
+        let error = Error::data("data_batch_1.bin", 3073, "label 12 is not below 10");
+        assert_eq!(error.to_string(), "data_batch_1.bin: label 12 is not below 10 (at byte 3073)");
+    }
+}
