@@ -6,6 +6,8 @@ pub mod energy;
 pub mod error;
 pub mod math;
 pub mod noise;
+pub mod persist;
+pub mod samplers;
 pub mod schedule;
 
 pub use error::{Error, Result};
