@@ -6,6 +6,7 @@ pub mod energy;
 pub mod error;
 pub mod math;
 pub mod noise;
+pub mod objectives;
 pub mod persist;
 pub mod samplers;
 pub mod schedule;

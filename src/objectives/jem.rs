@@ -1,0 +1,340 @@
+//! The joint objective: cross-entropy for p(y|x) and contrastive terms for p(x) and p(x|y).
+
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor, TensorData, activation};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+use super::{Loss, Objective};
+use crate::data::JointBatch;
+use crate::energy::{Classifier, ConditionalEnergy, EnergyModel, JointEnergy};
+use crate::error::{Error, Result, ensure};
+use crate::noise::{Noise, Stream};
+use crate::samplers::{Negatives, Request, SampleSource};
+
+/// The names of the terms that [`Jem`] reports.
+pub mod terms {
+    /// Cross-entropy of the labelled batch, in nats.
+    pub const CROSS_ENTROPY: &str = "cross_entropy";
+    /// Share of the labelled batch that is classified right.
+    pub const ACCURACY: &str = "batch_accuracy";
+    /// Mean E(x) of the p(x) batch.
+    pub const ENERGY_DATA: &str = "energy_data";
+    /// Mean E(x) of the samples.
+    pub const ENERGY_SAMPLES: &str = "energy_samples";
+    /// Mean E(x) of data less that of samples: the p(x) term.
+    pub const ENERGY_GAP: &str = "energy_gap";
+    /// Mean E(x, y) of labelled data less that of samples given the same labels: the p(x|y) term.
+    pub const JOINT_GAP: &str = "joint_gap";
+    /// mean E(data)² + mean E(samples)².
+    pub const ENERGY_MAGNITUDE: &str = "energy_magnitude";
+    /// Chains that started afresh.
+    pub const RESTARTED: &str = "restarted_chains";
+    /// Chains that ended in a NaN or an infinity, and were replaced.
+    pub const NON_FINITE: &str = "non_finite_samples";
+}
+
+/// What the negatives of the p(x) term are samples of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NegativeKind {
+    /// E(x).
+    Marginal,
+    /// E(x, y) with y uniform over the classes: nicer samples, lower accuracy.
+    Conditional {
+        /// The number of classes, which is also the number of blocks that the source must have.
+        num_classes: usize,
+    },
+}
+
+/// Configuration of [`Jem`]; the defaults are the factorised objective of the paper.
+///
+/// A weight of 0 leaves its term out, samples and all: with only `classification_weight` this is an ordinary
+/// classifier.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JemConfig {
+    /// w_yx, of the cross-entropy. Default 1.
+    pub classification_weight: f64,
+    /// w_x, of the p(x) term. Default 1.
+    pub marginal_weight: f64,
+    /// w_xy, of the p(x|y) term. Default 0. Needs a source with one block per class.
+    pub joint_weight: f64,
+    /// α, of the squared energies. Default 0; 0.1 is the first remedy for a run that blows up.
+    pub energy_magnitude: f64,
+    /// Default marginal.
+    pub negatives: NegativeKind,
+}
+
+impl Default for JemConfig {
+    fn default() -> Self {
+        Self {
+            classification_weight: 1.0,
+            marginal_weight: 1.0,
+            joint_weight: 0.0,
+            energy_magnitude: 0.0,
+            negatives: NegativeKind::Marginal,
+        }
+    }
+}
+
+impl JemConfig {
+    /// The factorised objective: w_yx = w_x = 1.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets w_yx.
+    pub fn with_classification_weight(mut self, weight: f64) -> Self {
+        self.classification_weight = weight;
+        self
+    }
+
+    /// Sets w_x.
+    pub fn with_marginal_weight(mut self, weight: f64) -> Self {
+        self.marginal_weight = weight;
+        self
+    }
+
+    /// Sets w_xy.
+    pub fn with_joint_weight(mut self, weight: f64) -> Self {
+        self.joint_weight = weight;
+        self
+    }
+
+    /// Sets α.
+    pub fn with_energy_magnitude(mut self, alpha: f64) -> Self {
+        self.energy_magnitude = alpha;
+        self
+    }
+
+    /// Sets what the negatives of the p(x) term are samples of.
+    pub fn with_negatives(mut self, negatives: NegativeKind) -> Self {
+        self.negatives = negatives;
+        self
+    }
+
+    /// The objective, drawing its negatives from `source`.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if a weight is negative or not finite, all are 0, or there are no classes.
+    pub fn init<S>(self, source: S) -> Result<Jem<S>> {
+        let weights = [
+            ("classification_weight", self.classification_weight),
+            ("marginal_weight", self.marginal_weight),
+            ("joint_weight", self.joint_weight),
+            ("energy_magnitude", self.energy_magnitude),
+        ];
+        for (field, weight) in weights {
+            let allowed = weight.is_finite() && weight >= 0.0;
+            ensure(allowed, &format!("JemConfig.{field}"), weight, "a finite number >= 0")?;
+        }
+        let trains = weights[..3].iter().any(|(_, weight)| *weight > 0.0);
+        ensure(trains, "JemConfig", "all weights 0", "one weight above 0 at least")?;
+        if let NegativeKind::Conditional { num_classes } = self.negatives {
+            ensure(num_classes > 0, "JemConfig.negatives.num_classes", num_classes, "at least 1")?;
+        }
+        Ok(Jem { config: self, source })
+    }
+}
+
+/// The objective of a joint energy model:
+///
+/// ```text
+/// L = w_yx · CE(f(x_lab), y_lab) + w_x · [ mean E(x) - mean E(x') ]
+///   + w_xy · [ mean E(x_lab, y_lab) - mean E(x'|y_lab, y_lab) ] + α · [ mean E(x)² + mean E(x')² ]
+/// ```
+///
+/// x' are samples drawn through the [`SampleSource`] from a snapshot of the model without autodiff
+/// (`model.valid()`), so no gradient flows through the chain and nothing in the model changes. Data and
+/// samples pass the model in batches of their own, so that batch norm does not mix them.
+///
+/// # Shapes
+/// Batches are [`JointBatch`]es of any rank; the two parts may differ in size.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use jem_core::samplers::{ImproperSgldConfig, ReplayConfig};
+/// use jem_core::objectives::JemConfig;
+///
+/// let replay = ReplayConfig::new([3, 32, 32]).init(ImproperSgldConfig::new().init()?)?;
+/// let objective = JemConfig::new().with_energy_magnitude(0.1).init(replay)?;
+/// # Ok::<(), jem_core::Error>(())
+/// ```
+///
+/// Source: Grathwohl et al. 2020, arXiv 1912.03263, equation 12 and algorithm 1; the squared energies from
+/// Du & Mordatch 2019, arXiv 1903.08689.
+#[derive(Debug, Clone)]
+pub struct Jem<S> {
+    config: JemConfig,
+    source: S,
+}
+
+impl<S> Jem<S> {
+    /// The source of the negatives.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &JemConfig {
+        &self.config
+    }
+
+    fn negatives<M, const D: usize>(
+        &self,
+        model: &M,
+        count: usize,
+        device: &Device,
+        state: S::State,
+        noise: &mut Noise,
+    ) -> Result<(Negatives<D>, S::State)>
+    where
+        M: Module + Classifier<D>,
+        S: SampleSource<D>,
+    {
+        let sampled = JointEnergy::new(model.valid());
+        let NegativeKind::Conditional { num_classes } = self.config.negatives else {
+            return self.source.draw(&sampled, Request { count, labels: None, device }, state, noise);
+        };
+        let rng = noise.rng(Stream::LABELS);
+        let labels: Vec<usize> = (0..count).map(|_| rng.random_range(0..num_classes)).collect();
+        self.given_labels(&sampled, &labels, device, state, noise)
+    }
+
+    fn given_labels<M, const D: usize>(
+        &self,
+        model: &JointEnergy<M>,
+        labels: &[usize],
+        device: &Device,
+        state: S::State,
+        noise: &mut Noise,
+    ) -> Result<(Negatives<D>, S::State)>
+    where
+        M: Classifier<D>,
+        S: SampleSource<D>,
+    {
+        let given = model.given(label_tensor(labels, device));
+        let request = Request { count: labels.len(), labels: Some(labels), device };
+        self.source.draw(&given, request, state, noise)
+    }
+}
+
+impl<M, S, const D: usize> Objective<M, JointBatch<D>> for Jem<S>
+where
+    M: Module + Classifier<D>,
+    S: SampleSource<D>,
+{
+    type State = S::State;
+
+    fn start(&self, noise: &mut Noise, device: &Device) -> Result<S::State> {
+        self.source.start(noise, device)
+    }
+
+    fn loss(
+        &self,
+        model: &M,
+        batch: &JointBatch<D>,
+        mut state: S::State,
+        noise: &mut Noise,
+    ) -> Result<(Loss, S::State)> {
+        let JemConfig { classification_weight, marginal_weight, joint_weight, energy_magnitude, .. } =
+            self.config;
+        let joint = JointEnergy::new(model);
+        let device = batch.unlabelled.device().without_autodiff();
+        let mut sum = WeightedSum::default();
+
+        if classification_weight > 0.0 {
+            let logits = model.logits(batch.labelled.clone().autodiff());
+            let labels = checked_labels(batch, logits.dims()[1])?;
+            let right = logits.clone().argmax(1).squeeze_dim(1).equal(labels.clone());
+            let log_p = activation::log_softmax(logits, 1).gather(1, labels.unsqueeze_dim(1));
+            sum.add(terms::CROSS_ENTROPY, classification_weight, log_p.mean().neg());
+            sum.note(terms::ACCURACY, right.float().mean());
+        }
+        if marginal_weight > 0.0 {
+            let count = batch.unlabelled.dims()[0];
+            let (negatives, next) = self.negatives(model, count, &device, state, noise)?;
+            state = next;
+            let data = joint.energy(batch.unlabelled.clone().autodiff());
+            let samples = joint.energy(negatives.samples.autodiff());
+            sum.note(terms::ENERGY_DATA, data.clone().mean());
+            sum.note(terms::ENERGY_SAMPLES, samples.clone().mean());
+            sum.add(terms::ENERGY_GAP, marginal_weight, data.clone().mean() - samples.clone().mean());
+            if energy_magnitude > 0.0 {
+                let squares = data.square().mean() + samples.square().mean();
+                sum.add(terms::ENERGY_MAGNITUDE, energy_magnitude, squares);
+            }
+            sum.restarted += negatives.restarted;
+            sum.non_finite += negatives.non_finite;
+        }
+        if joint_weight > 0.0 {
+            let sampled = JointEnergy::new(model.valid());
+            let (negatives, next) = self.given_labels(&sampled, &batch.labels, &device, state, noise)?;
+            state = next;
+            let labels = label_tensor(&batch.labels, &batch.labelled.device());
+            let data = joint.energy_given(batch.labelled.clone().autodiff(), labels.clone());
+            let samples = joint.energy_given(negatives.samples.autodiff(), labels);
+            sum.add(terms::JOINT_GAP, joint_weight, data.mean() - samples.mean());
+            sum.restarted += negatives.restarted;
+            sum.non_finite += negatives.non_finite;
+        }
+        Ok((sum.into_loss()?, state))
+    }
+}
+
+/// The labels of the batch on its device, if each is the index of a logit.
+fn checked_labels<const D: usize>(batch: &JointBatch<D>, classes: usize) -> Result<Tensor<1, Int>> {
+    let count = batch.labelled.dims()[0];
+    if batch.labels.len() != count {
+        return Err(Error::shape("JointBatch.labels", &[batch.labels.len()], format!("[{count}]")));
+    }
+    if let Some(label) = batch.labels.iter().find(|label| **label >= classes) {
+        return Err(Error::config(
+            "JointBatch.labels",
+            label,
+            format!("below the number of logits, {classes}"),
+        ));
+    }
+    Ok(label_tensor(&batch.labels, &batch.labelled.device()))
+}
+
+fn label_tensor(labels: &[usize], device: &Device) -> Tensor<1, Int> {
+    let labels: Vec<i64> = labels.iter().map(|label| *label as i64).collect();
+    let count = labels.len();
+    Tensor::from_data(TensorData::new(labels, [count]), device)
+}
+
+/// A loss under construction.
+#[derive(Default)]
+struct WeightedSum {
+    total: Option<Tensor<1>>,
+    terms: Vec<(&'static str, Tensor<1>)>,
+    restarted: usize,
+    non_finite: usize,
+}
+
+impl WeightedSum {
+    fn add(&mut self, name: &'static str, weight: f64, value: Tensor<1>) {
+        self.note(name, value.clone());
+        let weighted = if weight == 1.0 { value } else { value.mul_scalar(weight) };
+        self.total = Some(match self.total.take() {
+            Some(total) => total + weighted,
+            None => weighted,
+        });
+    }
+
+    fn note(&mut self, name: &'static str, value: Tensor<1>) {
+        self.terms.push((name, value.without_autodiff()));
+    }
+
+    fn into_loss(self) -> Result<Loss> {
+        let total = self.total.ok_or_else(|| Error::config("JemConfig", "all weights 0", "one above 0"))?;
+        let mut loss = Loss::new(total);
+        for (name, value) in self.terms {
+            loss.add_term(name, value);
+        }
+        loss.add_count(terms::RESTARTED, self.restarted as f64);
+        loss.add_count(terms::NON_FINITE, self.non_finite as f64);
+        Ok(loss)
+    }
+}

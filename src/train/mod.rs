@@ -1,0 +1,31 @@
+//! Training: the loop and nothing else, with what keeps it alive — checkpoints, a divergence guard, observers.
+
+mod checkpoint;
+mod ema;
+mod gradients;
+mod guard;
+mod iteration;
+mod learning_rate;
+mod observer;
+#[cfg(feature = "progress")]
+mod progress_bar;
+mod record;
+mod recovery;
+mod run_log;
+mod state;
+mod trainer;
+mod validation;
+
+pub use checkpoint::{Best, CheckpointConfig, Checkpoints, Progress, Saved};
+pub use ema::update_average;
+pub use gradients::gradient_norm;
+pub use guard::{Cause, GRADIENT_NORM, GuardConfig, GuardState, Policy};
+pub use learning_rate::{BurnScheduler, LearningRate};
+pub use observer::{Control, Every, Observer, View};
+#[cfg(feature = "progress")]
+pub use progress_bar::ProgressBar;
+pub use record::{EpochRecord, Event, EventRecord, Record, StepRecord, Values};
+pub use run_log::{JsonLines, read_records};
+pub use state::TrainState;
+pub use trainer::{Outcome, Trainer, TrainerConfig};
+pub use validation::{Validation, names as validation_names, validate};

@@ -1,0 +1,88 @@
+//! Everything that a run carries from one iteration to the next.
+
+use burn::module::Module;
+use burn::optim::ModuleOptimizer;
+use burn::store::ModuleRecord;
+use burn::tensor::Bytes;
+
+use super::guard::GuardState;
+use crate::noise::Noise;
+
+/// A run between two iterations: all of it, so that what is saved is what there is.
+#[derive(Clone)]
+pub struct TrainState<M, S> {
+    /// The model, with autodiff.
+    pub model: M,
+    /// The optimiser and its moments.
+    pub optimizer: ModuleOptimizer,
+    /// The averaged weights, without autodiff.
+    pub average: Option<M>,
+    /// The memory of the objective, such as the replay buffer.
+    pub objective: S,
+    /// All random streams.
+    pub noise: Noise,
+    /// What the guard has done.
+    pub guard: GuardState,
+    /// Iterations done.
+    pub iteration: u64,
+}
+
+impl<M: std::fmt::Debug, S: std::fmt::Debug> std::fmt::Debug for TrainState<M, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TrainState")
+            .field("model", &self.model)
+            .field("guard", &self.guard)
+            .field("iteration", &self.iteration)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Weights, averaged weights and optimiser moments as bytes, independent of the tensors that they came from.
+#[derive(Debug, Clone)]
+pub(super) struct Snapshot {
+    pub model: Vec<u8>,
+    pub average: Option<Vec<u8>>,
+    pub optimizer: Vec<u8>,
+    pub iteration: u64,
+}
+
+impl Snapshot {
+    /// A snapshot at `iteration`. Fails only if Burn cannot serialise the weights.
+    pub fn of<M: Module>(
+        model: &M,
+        average: Option<&M>,
+        optimizer: &ModuleOptimizer,
+        iteration: u64,
+    ) -> Result<Self, String> {
+        let bytes = |module: &M| {
+            module.clone().into_record().into_bytes().map(|b| b.to_vec()).map_err(|e| e.to_string())
+        };
+        Ok(Self {
+            model: bytes(model)?,
+            average: average.map(bytes).transpose()?,
+            optimizer: optimizer.into_bytes().map(|b| b.to_vec()).map_err(|e| e.to_string())?,
+            iteration,
+        })
+    }
+
+    /// Puts the weights back into `state`, whose iteration stays as it is.
+    pub fn restore<M: Module, S>(&self, state: TrainState<M, S>) -> Result<TrainState<M, S>, String> {
+        let load = |module: M, bytes: &[u8]| {
+            ModuleRecord::from_bytes(Bytes::from_bytes_vec(bytes.to_vec()))
+                .and_then(|record| module.try_load_record(record))
+                .map_err(|error| error.to_string())
+        };
+        let average = match (state.average, &self.average) {
+            (Some(average), Some(bytes)) => Some(load(average, bytes)?),
+            (Some(_), None) => return Err("holds no averaged weights".to_owned()),
+            (None, _) => None,
+        };
+        let optimizer = Bytes::from_bytes_vec(self.optimizer.clone());
+        Ok(TrainState {
+            model: load(state.model, &self.model)?,
+            average,
+            optimizer: state.optimizer.from_bytes(optimizer).map_err(|error| error.to_string())?,
+            ..state
+        })
+    }
+}
