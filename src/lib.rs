@@ -5,6 +5,7 @@
 pub mod energy;
 pub mod error;
 pub mod math;
+pub mod nn;
 pub mod noise;
 pub mod schedule;
 
