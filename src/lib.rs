@@ -6,6 +6,7 @@ pub mod data;
 pub mod energy;
 pub mod error;
 pub mod math;
+pub mod nn;
 pub mod noise;
 pub mod objectives;
 pub mod persist;

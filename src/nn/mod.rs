@@ -1,0 +1,60 @@
+//! Networks with logits: a wide residual network without batch norm, a small CNN and an MLP.
+//!
+//! Each is a Burn module and a [`Classifier`](crate::energy::Classifier), so
+//! [`JointEnergy`](crate::energy::JointEnergy) makes an energy model of it; with one class it is a plain
+//! scalar energy, E(x) = -f(x). Weights come from [`Noise`](crate::noise::Noise), drawn on the host: the same
+//! seed gives the same network on every backend.
+
+mod activation;
+mod cnn;
+mod init;
+mod mlp;
+mod wide_resnet;
+
+pub use activation::{Activation, leaky_relu};
+pub use cnn::{Cnn, CnnConfig};
+pub use init::{batch_norm, conv2d, linear};
+pub use mlp::{Mlp, MlpConfig};
+pub use wide_resnet::{Norm, ResidualBlock, WideResNet, WideResNetConfig};
+
+#[cfg(all(test, feature = "flex"))]
+mod checks {
+    //! What every network of this room is held to.
+
+    use burn::module::Module;
+    use burn::tensor::{Device, Tensor};
+
+    use crate::energy::{Classifier, EnergyModel, JointEnergy};
+    use crate::noise::{Noise, Stream};
+
+    pub fn one_seed_is_one_network<const D: usize, C: Classifier<D>>(
+        init: impl Fn(&mut Noise, &Device) -> C,
+        shape: [usize; D],
+    ) {
+        let device = Device::flex();
+        let x = Noise::host(9).normal(shape, Stream::DATA, &device);
+        let logits = |mut noise: Noise| {
+            device.seed(noise.seed() ^ 77); // the backend's own state does not matter
+            let data = init(&mut noise, &device).logits(x.clone()).into_data();
+            data.try_to_vec::<f32>().unwrap()
+        };
+        assert_eq!(logits(Noise::host(1)), logits(Noise::device(1)));
+        assert_ne!(logits(Noise::host(1)), logits(Noise::host(2)));
+    }
+
+    /// v·∇E(x) against [E(x+δv) - E(x-δv)] / 2δ along the gradient's own direction, where it is ‖∇E(x)‖.
+    pub fn gradient_matches_finite_differences<const D: usize, C: Classifier<D> + Module>(
+        net: &C,
+        shape: [usize; D],
+    ) {
+        let model = JointEnergy::new(net.valid());
+        let x = Noise::host(8).normal(shape, Stream::DATA, &Device::flex());
+        let (_, grad) = model.energy_and_grad(x.clone());
+        let norm = grad.clone().square().sum().sqrt().into_scalar::<f32>();
+        let delta = 1e-2;
+        let step = grad.mul_scalar(delta / norm);
+        let total = |x: Tensor<D>| model.energy(x).sum().into_scalar::<f32>();
+        let slope = (total(x.clone() + step.clone()) - total(x - step)) / (2.0 * delta);
+        assert!(norm > 1e-3 && (slope / norm - 1.0).abs() < 2e-2, "{slope} != {norm}");
+    }
+}

@@ -1,0 +1,4 @@
+//! The integration tests, as one binary: each more would link Burn once again.
+
+mod backends;
+mod golden;
