@@ -12,5 +12,6 @@ pub mod objectives;
 pub mod persist;
 pub mod samplers;
 pub mod schedule;
+pub mod train;
 
 pub use error::{Error, Result};

@@ -1,12 +1,12 @@
 //! The joint objective: cross-entropy for p(y|x) and contrastive terms for p(x) and p(x|y).
 
 use burn::module::Module;
-use burn::tensor::{Device, Int, Tensor, TensorData, activation};
+use burn::tensor::{Device, Int, Tensor, activation};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::{Loss, Objective};
-use crate::data::JointBatch;
+use crate::data::{JointBatch, label_tensor};
 use crate::energy::{Classifier, ConditionalEnergy, EnergyModel, JointEnergy};
 use crate::error::{Error, Result, ensure};
 use crate::noise::{Noise, Stream};
@@ -271,7 +271,7 @@ where
             let sampled = JointEnergy::new(model.valid());
             let (negatives, next) = self.given_labels(&sampled, &batch.labels, &device, state, noise)?;
             state = next;
-            let labels = label_tensor(&batch.labels, &batch.labelled.device());
+            let labels = batch.label_tensor();
             let data = joint.energy_given(batch.labelled.clone().autodiff(), labels.clone());
             let samples = joint.energy_given(negatives.samples.autodiff(), labels);
             sum.add(terms::JOINT_GAP, joint_weight, data.mean() - samples.mean());
@@ -295,13 +295,7 @@ fn checked_labels<const D: usize>(batch: &JointBatch<D>, classes: usize) -> Resu
             format!("below the number of logits, {classes}"),
         ));
     }
-    Ok(label_tensor(&batch.labels, &batch.labelled.device()))
-}
-
-fn label_tensor(labels: &[usize], device: &Device) -> Tensor<1, Int> {
-    let labels: Vec<i64> = labels.iter().map(|label| *label as i64).collect();
-    let count = labels.len();
-    Tensor::from_data(TensorData::new(labels, [count]), device)
+    Ok(batch.label_tensor())
 }
 
 /// A loss under construction.

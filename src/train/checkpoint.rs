@@ -241,9 +241,8 @@ impl Checkpoints {
             files.insert(name.clone(), content);
         }
         let average = files.remove(AVERAGE);
-        let mut take = |name: &str| {
-            files.remove(name).ok_or_else(|| refuse(format!("{name} is not in the manifest")))
-        };
+        let mut take =
+            |name: &str| files.remove(name).ok_or_else(|| refuse(format!("{name} is not in the manifest")));
         let progress: Progress = serde_json::from_slice(&take(PROGRESS)?)
             .map_err(|error| refuse(format!("{PROGRESS} is not readable: {error}")))?;
         let snapshot = Snapshot {
@@ -270,8 +269,7 @@ impl Checkpoints {
             fs::remove_dir_all(&path).map_err(failed)?;
         }
         fs::create_dir_all(&path).map_err(failed)?;
-        let mut manifest =
-            Manifest { crate_version: progress.crate_version.clone(), files: BTreeMap::new() };
+        let mut manifest = Manifest { crate_version: progress.crate_version.clone(), files: BTreeMap::new() };
         let mut put = |name: &str, content: &[u8]| -> Result<()> {
             write_synced(&path.join(name), content)?;
             manifest.files.insert(name.to_owned(), Seal::of(content));

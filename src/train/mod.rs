@@ -28,4 +28,4 @@ pub use record::{EpochRecord, Event, EventRecord, Record, StepRecord, Values};
 pub use run_log::{JsonLines, read_records};
 pub use state::TrainState;
 pub use trainer::{Outcome, Trainer, TrainerConfig};
-pub use validation::{Validation, names as validation_names, validate};
+pub use validation::{Measured, Validation, validate};

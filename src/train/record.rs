@@ -107,7 +107,8 @@ mod tests {
         let values = [("a".to_owned(), 0.1), ("b".to_owned(), f64::NAN)].into();
         let record = Record::Step(StepRecord { iteration: 3, epoch: 0, learning_rate: 1e-4, values });
         let line = serde_json::to_string(&record).unwrap();
-        let expected = r#"{"kind":"step","iteration":3,"epoch":0,"learning_rate":0.0001,"values":{"a":0.1,"b":null}}"#;
+        let expected =
+            r#"{"kind":"step","iteration":3,"epoch":0,"learning_rate":0.0001,"values":{"a":0.1,"b":null}}"#;
         assert_eq!(line, expected);
         let Record::Step(back) = serde_json::from_str(&line).unwrap() else { panic!("not a step") };
         assert_eq!(back.values["a"], 0.1);

@@ -70,7 +70,8 @@ pub fn read_records(path: impl AsRef<Path>) -> Result<Vec<Record>> {
         .map(|line| {
             let start = offset;
             offset += line.len() as u64 + 1;
-            serde_json::from_str(line).map_err(|error| Error::data(path, start, format!("not a record: {error}")))
+            serde_json::from_str(line)
+                .map_err(|error| Error::data(path, start, format!("not a record: {error}")))
         })
         .collect()
 }

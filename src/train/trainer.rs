@@ -106,7 +106,10 @@ pub struct Trainer<M, B, O: Objective<M, B>, L> {
 
 impl<M, B, O: Objective<M, B>, L> std::fmt::Debug for Trainer<M, B, O, L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Trainer").field("config", &self.config).field("guard", &self.guard).finish_non_exhaustive()
+        f.debug_struct("Trainer")
+            .field("config", &self.config)
+            .field("guard", &self.guard)
+            .finish_non_exhaustive()
     }
 }
 
@@ -223,7 +226,10 @@ where
     /// # Errors
     /// Those of the objective, the batches, the observers and the file system. A divergence is no error but an
     /// [`Outcome`].
-    pub fn train(&mut self, mut state: TrainState<M, O::State>) -> Result<(TrainState<M, O::State>, Outcome)> {
+    pub fn train(
+        &mut self,
+        mut state: TrainState<M, O::State>,
+    ) -> Result<(TrainState<M, O::State>, Outcome)> {
         let per_epoch = self.per_epoch();
         while state.iteration < self.config.iterations {
             let iteration = state.iteration;
