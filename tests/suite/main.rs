@@ -1,4 +1,13 @@
 //! The integration tests, as one binary: each more would link Burn once again.
 
 mod backends;
+mod contract;
 mod golden;
+mod guard;
+mod layers;
+mod memory;
+mod objective;
+mod replay_law;
+mod resume;
+mod stationarity;
+mod support;

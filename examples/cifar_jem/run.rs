@@ -1,0 +1,167 @@
+//! A run from data to report.
+
+use std::path::Path;
+
+use burn::optim::AdamConfig;
+use burn::tensor::Device;
+use jem_core::data::{Augmentation, ImageLoader, ImageSet, LoaderConfig, Split, cifar, embedded};
+use jem_core::error::{Error, Result};
+use jem_core::noise::{Noise, NoiseMode, Stream};
+use jem_core::objectives::{JemConfig, NegativeKind};
+use jem_core::samplers::{ImproperSgldConfig, ReplayConfig};
+use jem_core::schedule::Schedule;
+use jem_core::train::{
+    CheckpointConfig, Checkpoints, GuardConfig, JsonLines, Outcome, Policy, ProgressBar, Saved, Trainer,
+    TrainerConfig, Validation,
+};
+
+use crate::config::{Cli, OnDivergence, Recipe};
+use crate::model::{Network, device};
+
+/// The three sets of a run.
+struct Sets {
+    train: ImageSet,
+    validation: Option<ImageSet>,
+    test: ImageSet,
+}
+
+/// Runs what the command line asks for.
+pub fn run(cli: Cli) -> Result<()> {
+    let device = device(cli.device.as_deref())?;
+    let checkpoints = cli.out.join("checkpoints");
+    let saved = if cli.resume { Some(load(&checkpoints)?) } else { None };
+    let recipe = match &saved {
+        Some(saved) => serde_json::from_value(saved.progress.configuration.clone())
+            .map_err(|error| Error::checkpoint(&saved.path, format!("its configuration: {error}")))?,
+        None => Recipe::new(cli.preset, &cli.knobs),
+    };
+    std::fs::create_dir_all(&cli.out).map_err(|source| Error::io(&cli.out, source))?;
+
+    let mode = if recipe.device_noise { NoiseMode::Device } else { NoiseMode::Host };
+    let mut noise = Noise::new(recipe.seed, mode);
+    let sets = sets(&cli, &recipe, &noise)?;
+    let [channels, _, _] = sets.train.image_shape();
+    let classes = sets.train.num_classes();
+    let model = Network::new(&recipe, classes, channels, &mut noise, &device)?;
+    let mut trainer =
+        trainer(&cli, &recipe, &sets, &device, saved.as_ref().map_or(0, |s| s.progress.iteration))?;
+    let optimizer = AdamConfig::new().with_epsilon(1e-8).init();
+    let state = match saved {
+        Some(saved) => trainer.resume(model, optimizer, saved, &device)?,
+        None => trainer.start(model, optimizer, noise, &device)?,
+    };
+    let (_, outcome) = trainer.train(state)?;
+    match outcome {
+        Outcome::Finished | Outcome::Interrupted => Ok(()),
+        Outcome::Diverged(cause) => Err(Error::Diverged { iteration: 0, cause: cause.to_string() }),
+    }
+}
+
+fn load(folder: &Path) -> Result<Saved> {
+    let (saved, refused) = Checkpoints::latest(folder)?;
+    for error in refused {
+        eprintln!("{error}");
+    }
+    eprintln!("going on from {}", saved.path.display());
+    Ok(saved)
+}
+
+/// The sets: the official files if a folder is given, else the embedded subset.
+fn sets(cli: &Cli, recipe: &Recipe, noise: &Noise) -> Result<Sets> {
+    let Split { mut train, test } = match &cli.data {
+        Some(folder) => cifar::cifar10(folder)?,
+        None => embedded::cifar10()?,
+    };
+    if recipe.train_per_class > 0 {
+        train = train.take_per_class(recipe.train_per_class)?;
+    }
+    let mut validation = None;
+    if recipe.validation_per_class > 0 {
+        let mut rng = noise.derived(Stream::new("validation"), 0);
+        let (held_out, rest) = train.split_per_class(recipe.validation_per_class, &mut rng)?;
+        train = rest;
+        validation = Some(held_out);
+    }
+    Ok(Sets { train, validation, test })
+}
+
+type Objective = jem_core::objectives::Jem<jem_core::samplers::Replay<jem_core::samplers::ImproperSgld>>;
+type CifarTrainer = Trainer<Network, jem_core::data::JointBatch<4>, Objective, ImageLoader>;
+
+fn trainer(cli: &Cli, recipe: &Recipe, sets: &Sets, device: &Device, from: u64) -> Result<CifarTrainer> {
+    let mut augmentation =
+        Augmentation::none().with_padding(recipe.crop_padding).with_noise(recipe.data_noise);
+    if recipe.flip {
+        augmentation = augmentation.with_flip_probability(0.5);
+    }
+    let loader = LoaderConfig::new(recipe.batch)
+        .with_labelled_batch(recipe.labelled_batch)
+        .with_augmentation(augmentation);
+    let labelled = match recipe.labels_per_class {
+        0 => sets.train.clone(),
+        count => sets.train.take_per_class(count)?,
+    };
+    let loader = ImageLoader::new(sets.train.clone(), labelled, &loader, device)?;
+    let per_epoch = jem_core::data::BatchSource::<_>::batches_per_epoch(&loader);
+    let iterations = match recipe.iterations {
+        0 => recipe.epochs * per_epoch,
+        iterations => iterations.min(recipe.epochs * per_epoch),
+    };
+    let milestones: Vec<u64> = recipe.decay_epochs.0.iter().map(|epoch| epoch * per_epoch).collect();
+    let rate =
+        Schedule::step(recipe.learning_rate, recipe.decay_factor, milestones).with_warmup(recipe.warmup);
+
+    let mut config = TrainerConfig::new(iterations);
+    if recipe.average_decay > 0.0 {
+        config = config.with_average_decay(recipe.average_decay);
+    }
+    let policy = match recipe.on_divergence {
+        OnDivergence::Stop => Policy::Stop,
+        OnDivergence::Skip => Policy::Skip { at_most: 20 },
+        OnDivergence::Rollback => Policy::RollBack { at_most: 5, learning_rate_factor: 0.5 },
+    };
+    let checkpoints = CheckpointConfig::new(cli.out.join("checkpoints"))
+        .with_every(recipe.checkpoint_every)
+        .with_keep(recipe.keep)
+        .with_best(if sets.validation.is_some() { "validation_accuracy" } else { "test_accuracy" });
+    let configuration = serde_json::to_value(recipe).map_err(|error| Error::checkpoint(&cli.out, error))?;
+    let mut trainer = Trainer::new(objective(recipe, sets)?, loader, config)
+        .with_learning_rate(rate)
+        .with_guard(GuardConfig::new().with_policy(policy))
+        .with_checkpoints(Checkpoints::open(checkpoints)?)
+        .with_configuration(configuration)
+        .with_observer(Validation::new("test", sets.test.clone(), 100, device));
+    if let Some(validation) = &sets.validation {
+        trainer = trainer.with_observer(Validation::new("validation", validation.clone(), 100, device));
+    }
+    Ok(trainer
+        .with_observer(JsonLines::resume(cli.out.join("metrics.jsonl"), from)?)
+        .with_observer(ProgressBar::new(recipe.batch)))
+}
+
+fn objective(recipe: &Recipe, sets: &Sets) -> Result<Objective> {
+    let mut sampler =
+        ImproperSgldConfig::new().with_step_size(recipe.step_size).with_noise_scale(recipe.noise);
+    if recipe.gradient_clip > 0.0 {
+        sampler = sampler.with_gradient_clip(recipe.gradient_clip);
+    }
+    let classes = sets.train.num_classes();
+    let blocks = if recipe.class_conditional { classes } else { 1 };
+    let replay = ReplayConfig::new(sets.train.image_shape())
+        .with_capacity(recipe.buffer)
+        .with_restart_probability(recipe.restart)
+        .with_num_steps(recipe.steps)
+        .with_class_blocks(blocks)
+        .init(sampler.init()?)?;
+    let negatives = match recipe.class_conditional {
+        true => NegativeKind::Conditional { num_classes: classes },
+        false => NegativeKind::Marginal,
+    };
+    JemConfig::new()
+        .with_classification_weight(recipe.weight_yx)
+        .with_marginal_weight(recipe.weight_x)
+        .with_joint_weight(recipe.weight_xy)
+        .with_energy_magnitude(recipe.energy_magnitude)
+        .with_negatives(negatives)
+        .init(replay)
+}

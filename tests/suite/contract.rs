@@ -1,0 +1,80 @@
+//! The contract that every sampler keeps, as one table.
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use jem_core::energy::analytic::Gaussian;
+use jem_core::energy::{EnergyModel, JointEnergy};
+use jem_core::nn::{CnnConfig, MlpConfig};
+use jem_core::noise::{Noise, Stream};
+use jem_core::samplers::{ImproperSgldConfig, Sampler, SgldConfig, run};
+
+use crate::support::{values, weights};
+
+fn keeps_the_contract<S: Sampler<2> + Sampler<4>>(name: &str, sampler: &S) {
+    let device = Device::default();
+    let points = Noise::host(1).normal([6, 3], Stream::DATA, &device);
+    let images = Noise::host(2).normal([3, 1, 5, 4], Stream::DATA, &device);
+    let mlp = MlpConfig::new(3, vec![8], 2).init(&mut Noise::host(3), &device.clone().autodiff()).unwrap();
+    let cnn = CnnConfig::new(vec![4], 2)
+        .with_in_channels(1)
+        .init(&mut Noise::host(3), &device.clone().autodiff())
+        .unwrap();
+
+    // Ranks 2 and 4: the shape stays, the chain moves, everything is finite and carries no autodiff.
+    let of_points =
+        |seed| run(sampler, &JointEnergy::new(mlp.valid()), points.clone(), 3, &mut Noise::host(seed));
+    let end = of_points(7);
+    assert_eq!(end.dims(), points.dims(), "{name}");
+    assert!(!end.is_autodiff(), "{name}");
+    let of_images = run(sampler, &JointEnergy::new(cnn.valid()), images.clone(), 3, &mut Noise::host(7));
+    assert_eq!(of_images.dims(), images.dims(), "{name}");
+    for (before, after) in
+        [(values(points.clone()), values(end.clone())), (values(images), values(of_images))]
+    {
+        assert!(after.iter().all(|v| v.is_finite()) && before != after, "{name}");
+    }
+
+    // Same seed, same chain; another seed, another chain.
+    assert_eq!(values(end.clone()), values(of_points(7)), "{name}");
+    assert_ne!(values(end), values(of_points(8)), "{name}");
+
+    // A state goes on as it would have: 5 steps are 2 and 3 with the state handed over.
+    let model = Gaussian::standard();
+    let steps = |state, noise: &mut Noise, n| {
+        (0..n).fold(state, |state, _| Sampler::<2>::step(sampler, &model, state, noise).0)
+    };
+    let mut noise = Noise::host(4);
+    let whole = steps(Sampler::<2>::init(sampler, &model, points.clone()), &mut noise, 5);
+    let mut noise = Noise::host(4);
+    let part = steps(Sampler::<2>::init(sampler, &model, points.clone()), &mut noise, 2);
+    let mut noise: Noise = serde_json::from_str(&serde_json::to_string(&noise).unwrap()).unwrap();
+    let parts = steps(part.clone(), &mut noise, 3);
+    assert_eq!(values(sampler.position(&whole)), values(sampler.position(&parts)), "{name}");
+
+    // A chain's numbers do not depend on where its neighbours are.
+    let moved =
+        Tensor::cat(vec![points.clone().narrow(0, 0, 3), points.clone().narrow(0, 3, 3).mul_scalar(5.0)], 0);
+    let one = run(sampler, &model, points.clone(), 4, &mut Noise::host(5)).narrow(0, 0, 3);
+    let other = run(sampler, &model, moved, 4, &mut Noise::host(5)).narrow(0, 0, 3);
+    assert_eq!(values(one), values(other), "{name}");
+
+    // Parameters are as they were, and still trainable, even if the tracked model itself is sampled.
+    let before = weights(&mlp);
+    run(sampler, &JointEnergy::new(&mlp), points.clone(), 3, &mut Noise::host(7));
+    assert_eq!(before, weights(&mlp), "{name}");
+    let gradients = JointEnergy::new(&mlp).energy(points.autodiff()).sum().backward();
+    let gradients = burn::optim::GradientsParams::from_grads(gradients, &mlp);
+    assert_eq!(gradients.len(), 4, "{name}: two weights and two biases have gradients");
+}
+
+#[test]
+fn every_sampler_keeps_the_contract() {
+    keeps_the_contract("Sgld", &SgldConfig::new(0.1).init().unwrap());
+    keeps_the_contract("ImproperSgld", &ImproperSgldConfig::new().with_step_size(0.1).init().unwrap());
+    let igebm = ImproperSgldConfig::new()
+        .with_step_size(10.0)
+        .with_noise_scale(0.005)
+        .with_gradient_clip(0.01)
+        .with_bounds(-3.0, 3.0);
+    keeps_the_contract("ImproperSgld, as IGEBM has it", &igebm.init().unwrap());
+}
