@@ -131,7 +131,7 @@ impl Augmentation {
         let padding = self.padding;
         let offset = if padding == 0 { 0 } else { rng.random_range(0..=2 * padding) };
         (offset..offset + extent)
-            .map(|at| if at < padding { padding - at } else { at - padding })
+            .map(|at| padding.abs_diff(at))
             .map(|at| if at < extent { at } else { 2 * (extent - 1) - at })
             .collect()
     }

@@ -1,118 +1,15 @@
 //! Batches for joint training: one loader for p(x), one for labels, each with its own order.
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
 use super::order::Order;
-use super::{Augmentation, BatchSource, GaussianNoise, ImageSet, JointBatch, LastBatch, VectorSet};
-use crate::error::{Error, Result};
+use super::{Augmentation, BatchSource, Examples, ImageSet, JointBatch, LastBatch, VectorSet};
+use crate::error::Result;
 use crate::noise::{Noise, Stream};
 
 /// The order of labelled examples, independent of [`Stream::ORDER`], that of the p(x) set.
 const LABELLED_ORDER: Stream = Stream::new("order/labelled");
-
-/// A set of labelled examples that batches of rank `D` can be made of.
-pub trait Examples<const D: usize> {
-    /// What the set calls itself in messages.
-    fn name(&self) -> &str;
-
-    /// The class of every example.
-    fn labels(&self) -> &[usize];
-
-    /// Whether `augmentation` can be applied to the examples.
-    fn check(&self, augmentation: &Augmentation) -> Result<()>;
-
-    /// Whether this set and `other` go into one model.
-    fn check_same_kind(&self, other: &Self) -> Result<()>;
-
-    /// The examples at `indices`, augmented.
-    fn augmented(
-        &self,
-        indices: &[usize],
-        augmentation: &Augmentation,
-        noise: &mut Noise,
-        device: &Device,
-    ) -> Result<Tensor<D>>;
-}
-
-impl Examples<4> for ImageSet {
-    fn name(&self) -> &str {
-        ImageSet::name(self)
-    }
-
-    fn labels(&self) -> &[usize] {
-        ImageSet::labels(self)
-    }
-
-    fn check(&self, augmentation: &Augmentation) -> Result<()> {
-        augmentation.check(self.image_shape())
-    }
-
-    fn check_same_kind(&self, other: &Self) -> Result<()> {
-        if self.image_shape() != other.image_shape() {
-            let expected = format!("{:?}, as in {}", self.image_shape(), self.name());
-            return Err(Error::shape(format!("images of {}", other.name()), &other.image_shape(), expected));
-        }
-        if self.range() != other.range() {
-            let allowed = format!("{:?}, as in {}", self.range(), self.name());
-            return Err(Error::config(
-                format!("range of {}", other.name()),
-                format!("{:?}", other.range()),
-                allowed,
-            ));
-        }
-        Ok(())
-    }
-
-    fn augmented(
-        &self,
-        indices: &[usize],
-        augmentation: &Augmentation,
-        noise: &mut Noise,
-        device: &Device,
-    ) -> Result<Tensor<4>> {
-        let bytes = self.bytes(indices)?;
-        let rng = noise.rng(Stream::AUGMENTATION);
-        let bytes = augmentation.crop_and_flip(&bytes, self.image_shape(), rng)?;
-        Ok(GaussianNoise::new(augmentation.noise())?.apply(self.tensor_of(&bytes, device)?, noise))
-    }
-}
-
-impl Examples<2> for VectorSet {
-    fn name(&self) -> &str {
-        VectorSet::name(self)
-    }
-
-    fn labels(&self) -> &[usize] {
-        VectorSet::labels(self)
-    }
-
-    fn check(&self, augmentation: &Augmentation) -> Result<()> {
-        if augmentation.padding() > 0 || augmentation.flip_probability() > 0.0 {
-            let found = format!("{augmentation:?}");
-            return Err(Error::config("Augmentation of vectors", found, "noise alone"));
-        }
-        GaussianNoise::new(augmentation.noise()).map(|_| ())
-    }
-
-    fn check_same_kind(&self, other: &Self) -> Result<()> {
-        if self.dimension() == other.dimension() {
-            return Ok(());
-        }
-        let expected = format!("[{}], as in {}", self.dimension(), self.name());
-        Err(Error::shape(format!("vectors of {}", other.name()), &[other.dimension()], expected))
-    }
-
-    fn augmented(
-        &self,
-        indices: &[usize],
-        augmentation: &Augmentation,
-        noise: &mut Noise,
-        device: &Device,
-    ) -> Result<Tensor<2>> {
-        Ok(GaussianNoise::new(augmentation.noise())?.apply(self.tensor(indices, device)?, noise))
-    }
-}
 
 /// How a [`Loader`] makes batches.
 ///
@@ -231,9 +128,9 @@ impl<S> Loader<S> {
     /// A loader that puts batches on `device`.
     ///
     /// # Errors
-    /// [`Error::Config`] if a set is empty, a batch size is 0 or larger than its set while short batches are
+    /// [`Error::Config`](crate::Error::Config) if a set is empty, a batch size is 0 or larger than its set while short batches are
     /// dropped, an augmentation does not suit the examples, or the two sets differ in range;
-    /// [`Error::Shape`] if they differ in shape.
+    /// [`Error::Shape`](crate::Error::Shape) if they differ in shape.
     pub fn new<const D: usize>(
         unlabelled: S,
         labelled: S,
@@ -293,6 +190,7 @@ impl<const D: usize, S: Examples<D>> BatchSource<JointBatch<D>> for Loader<S> {
 mod tests {
     use super::*;
     use crate::data::PixelRange;
+    use burn::tensor::Tensor;
 
     /// n images of one byte that equals their index; labels are the index modulo 10.
     fn numbered(n: usize) -> ImageSet {

@@ -6,6 +6,7 @@ mod golden;
 mod guard;
 mod layers;
 mod memory;
+mod misuse_data;
 mod objective;
 mod replay_law;
 mod resume;
