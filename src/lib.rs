@@ -7,5 +7,7 @@ pub mod error;
 pub mod math;
 pub mod noise;
 pub mod schedule;
+#[cfg(feature = "viz")]
+pub mod viz;
 
 pub use error::{Error, Result};
