@@ -13,5 +13,7 @@ pub mod persist;
 pub mod samplers;
 pub mod schedule;
 pub mod train;
+#[cfg(feature = "viz")]
+pub mod viz;
 
 pub use error::{Error, Result};

@@ -1,0 +1,21 @@
+//! What a person looks at: image grids and heat maps as PNG, charts as SVG, and a report that holds them all.
+
+mod axis;
+mod bars;
+mod contour;
+mod curves;
+mod file;
+mod frame;
+mod grid;
+mod heatmap;
+mod ink;
+mod picture;
+mod report;
+mod text;
+
+pub use bars::{BarChart, Histogram};
+pub use curves::{Chart, Event, Series};
+pub use grid::grid;
+pub use heatmap::{Field, Heatmap};
+pub use picture::Picture;
+pub use report::Report;
