@@ -49,7 +49,7 @@ fn keeps_the_contract<S: Sampler<2> + Sampler<4>>(name: &str, sampler: &S) {
     let part = steps(Sampler::<2>::init(sampler, &model, points.clone()), &mut noise, 2);
     let mut noise: Noise = serde_json::from_str(&serde_json::to_string(&noise).unwrap()).unwrap();
     let parts = steps(part.clone(), &mut noise, 3);
-    assert_eq!(values(sampler.position(&whole)), values(sampler.position(&parts)), "{name}");
+    assert_eq!(values::<2>(sampler.position(&whole)), values::<2>(sampler.position(&parts)), "{name}");
 
     // A chain's numbers do not depend on where its neighbours are.
     let moved =
