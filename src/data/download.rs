@@ -274,9 +274,22 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/mirror/set.tar.gz", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {
-            answers.into_iter().map(|answer| respond(listener.accept().unwrap().0, &file, answer)).collect()
+            answers.into_iter().map(|answer| respond(accept(&listener), &file, answer)).collect()
         });
         (url, server)
+    }
+
+    /// The next connection, which must come within ten seconds.
+    fn accept(listener: &TcpListener) -> TcpStream {
+        listener.set_nonblocking(true).unwrap();
+        for _ in 0..1_000 {
+            if let Ok((stream, _)) = listener.accept() {
+                stream.set_nonblocking(false).unwrap();
+                return stream;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("no request came");
     }
 
     fn respond(mut stream: TcpStream, file: &[u8], answer: Answer) -> Option<usize> {

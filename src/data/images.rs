@@ -28,11 +28,11 @@ use crate::error::{Error, Result, ensure};
 pub struct ImageSet {
     name: String,
     pixels: Arc<[u8]>,
-    rows: Arc<[usize]>, // which images of `pixels` this set consists of
-    labels: Arc<[usize]>,
+    pub(super) rows: Arc<[usize]>, // which images of `pixels` this set consists of
+    pub(super) labels: Arc<[usize]>,
     image_shape: [usize; 3],
-    num_classes: usize,
-    class_names: Option<Arc<[String]>>,
+    pub(super) num_classes: usize,
+    pub(super) class_names: Option<Arc<[String]>>,
     range: PixelRange,
 }
 
@@ -209,70 +209,6 @@ impl ImageSet {
         }))
     }
 
-    /// The images at `indices`, in that order.
-    ///
-    /// # Errors
-    /// [`Error::Config`] if an index is not below [`len`](Self::len).
-    pub fn subset(&self, indices: &[usize]) -> Result<Self> {
-        if let Some(&index) = indices.iter().find(|index| **index >= self.len()) {
-            return Err(self.no_such_image(index));
-        }
-        Ok(self.view(indices))
-    }
-
-    /// The first `count` images of every class, in their order.
-    ///
-    /// # Errors
-    /// [`Error::Config`] if a class has fewer.
-    pub fn take_per_class(&self, count: usize) -> Result<Self> {
-        Ok(self.view(&select::first_per_class(&self.name, &self.labels, self.num_classes, count)?))
-    }
-
-    /// Two parts, the first with `fraction` of every class (rounded) drawn at random, each in the set's order.
-    ///
-    /// # Errors
-    /// [`Error::Config`] unless `fraction` is in \[0, 1\].
-    pub fn split_fraction(&self, fraction: f64, rng: &mut impl rand::Rng) -> Result<(Self, Self)> {
-        let allowed = (0.0..=1.0).contains(&fraction);
-        ensure(allowed, "ImageSet.split_fraction.fraction", fraction, "in [0, 1]")?;
-        let share = |available: usize| (available as f64 * fraction).round() as usize;
-        let (chosen, rest) = select::stratified(&self.labels, self.num_classes, share, rng);
-        Ok((self.view(&chosen), self.view(&rest)))
-    }
-
-    /// Two parts, the first with `count` images of every class drawn at random, each in the set's order.
-    ///
-    /// # Errors
-    /// [`Error::Config`] if a class has fewer.
-    pub fn split_per_class(&self, count: usize, rng: &mut impl rand::Rng) -> Result<(Self, Self)> {
-        select::first_per_class(&self.name, &self.labels, self.num_classes, count)?;
-        let (chosen, rest) = select::stratified(&self.labels, self.num_classes, |_| count, rng);
-        Ok((self.view(&chosen), self.view(&rest)))
-    }
-
-    /// The images of `classes` alone, which become the classes 0, 1, … in the order given.
-    ///
-    /// # Errors
-    /// [`Error::Config`] if `classes` is empty, or one of them comes twice or does not exist.
-    pub fn classes(&self, classes: &[usize]) -> Result<Self> {
-        let mut renamed = vec![None; self.num_classes];
-        for (new, &old) in classes.iter().enumerate() {
-            let slot = renamed.get_mut(old).filter(|slot| slot.is_none()).ok_or_else(|| {
-                let allowed = format!("different classes below {}", self.num_classes);
-                Error::config("ImageSet.classes", format!("{classes:?}"), allowed)
-            })?;
-            *slot = Some(new);
-        }
-        ensure(!classes.is_empty(), "ImageSet.classes", "[]", "at least one class")?;
-        let kept: Vec<usize> = (0..self.len()).filter(|&i| renamed[self.labels[i]].is_some()).collect();
-        let mut part = self.view(&kept);
-        part.labels = part.labels.iter().filter_map(|&old| renamed[old]).collect();
-        part.num_classes = classes.len();
-        part.class_names =
-            self.class_names.as_ref().map(|names| classes.iter().map(|&old| names[old].clone()).collect());
-        Ok(part)
-    }
-
     /// Planar bytes of whole images as a scaled batch.
     pub(crate) fn tensor_of(&self, bytes: &[u8], device: &Device) -> Result<Tensor<4>> {
         let [channels, height, width] = self.image_shape;
@@ -285,16 +221,7 @@ impl ImageSet {
         Ok(Tensor::from_data(TensorData::new(values, [count, channels, height, width]), device))
     }
 
-    /// The images at indices that are known to exist.
-    fn view(&self, indices: &[usize]) -> Self {
-        Self {
-            rows: indices.iter().map(|&i| self.rows[i]).collect(),
-            labels: indices.iter().map(|&i| self.labels[i]).collect(),
-            ..self.clone()
-        }
-    }
-
-    fn no_such_image(&self, index: usize) -> Error {
+    pub(super) fn no_such_image(&self, index: usize) -> Error {
         Error::config(format!("index into {}", self.name), index, format!("below {}", self.len()))
     }
 }
@@ -314,16 +241,11 @@ impl fmt::Debug for ImageSet {
 #[cfg(all(test, feature = "flex"))]
 mod tests {
     use super::*;
-    use crate::noise::{Noise, Stream};
 
     /// n images of one channel and 2x3 whose bytes all equal their index, labels 0, 1, 2, 0, 1, …
     fn numbered(n: usize) -> ImageSet {
         let pixels: Vec<u8> = (0..n).flat_map(|i| [i as u8; 6]).collect();
         ImageSet::new("numbered", pixels, [1, 2, 3], (0..n).map(|i| i % 3).collect(), 3).unwrap()
-    }
-
-    fn numbers(set: &ImageSet) -> Vec<u8> {
-        (0..set.len()).map(|i| set.bytes(&[i]).unwrap()[0]).collect()
     }
 
     #[test]
@@ -337,35 +259,6 @@ mod tests {
             assert_eq!(all.clone().max().into_scalar::<f32>(), range.high());
             assert_eq!(range.to_bytes(all), set.bytes(&[0]).unwrap());
         }
-    }
-
-    #[test]
-    fn parts_of_parts_keep_labels_and_pixels_together() {
-        let set = numbered(12).with_class_names(["a", "b", "c"]).unwrap();
-        let part = set.subset(&[10, 2, 5]).unwrap();
-        assert_eq!((numbers(&part), part.labels()), (vec![10, 2, 5], &[1, 2, 2][..]));
-        assert_eq!(numbers(&part.subset(&[2]).unwrap()), [5]);
-        assert_eq!(numbers(&set.take_per_class(2).unwrap()), [0, 1, 2, 3, 4, 5]);
-        let two = set.classes(&[2, 0]).unwrap();
-        assert_eq!(numbers(&two), [0, 2, 3, 5, 6, 8, 9, 11]);
-        assert_eq!(two.labels(), [1, 0, 1, 0, 1, 0, 1, 0]);
-        assert_eq!((two.num_classes(), two.class_names().unwrap()), (2, &["c".into(), "a".into()][..]));
-    }
-
-    #[test]
-    fn splits_are_stratified_disjoint_whole_and_repeatable() {
-        let set = numbered(30);
-        let noise = Noise::host(4);
-        let split = || set.split_fraction(0.3, &mut noise.derived(Stream::DATA, 0)).unwrap();
-        let (a, b) = split();
-        assert_eq!((a.class_counts(), b.class_counts()), (vec![3; 3], vec![7; 3]));
-        let mut together = [numbers(&a), numbers(&b)].concat();
-        assert!(numbers(&a).is_sorted() && numbers(&b).is_sorted());
-        together.sort_unstable();
-        assert_eq!(together, (0..30).collect::<Vec<u8>>());
-        assert_eq!(numbers(&split().0), numbers(&a));
-        let other = set.split_per_class(3, &mut noise.derived(Stream::DATA, 1)).unwrap().0;
-        assert_ne!(numbers(&other), numbers(&a));
     }
 
     #[test]

@@ -228,6 +228,14 @@ mod tests {
     }
 
     #[test]
+    fn one_set_in_both_places_has_two_orders() {
+        let config = LoaderConfig::new(50);
+        let mut loader = ImageLoader::new(numbered(50), numbered(50), &config, &Device::flex()).unwrap();
+        let batch = loader.batch(0, &mut Noise::host(1)).unwrap();
+        assert_ne!(bytes(&batch.unlabelled), bytes(&batch.labelled));
+    }
+
+    #[test]
     fn a_resumed_run_continues_bit_for_bit_without_loader_state() {
         let config = LoaderConfig::new(7)
             .with_augmentation(Augmentation::reference().with_padding(0))

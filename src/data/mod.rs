@@ -13,6 +13,7 @@ pub mod idx;
 mod images;
 mod loader;
 mod order;
+mod parts;
 mod range;
 mod records;
 mod select;
