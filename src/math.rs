@@ -44,7 +44,7 @@ mod tests {
     fn log_sum_exp_is_right_and_does_not_overflow() {
         let x = Tensor::<2>::from_floats([[0.0, 0.0], [1000.0, 999.0], [-1000.0, -1000.0]], &Device::flex());
         let y: Vec<f32> = log_sum_exp(x).into_data().try_to_vec().unwrap();
-        for (found, expected) in y.iter().zip([2f32.ln(), 1000.313_3, -1000.0 + 2f32.ln()]) {
+        for (found, expected) in y.iter().zip([2f32.ln(), 1_000.313_3, -1000.0 + 2f32.ln()]) {
             assert!((found - expected).abs() < 1e-3, "{found} != {expected}");
         }
     }

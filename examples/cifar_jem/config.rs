@@ -136,7 +136,7 @@ knobs! {
     noise: f64,
     /// Clip of each element of a chain's gradient; 0 for none.
     gradient_clip: f32,
-    /// Samples in the replay buffer; 0 for chains without a buffer.
+    /// Samples in the replay buffer.
     buffer: usize,
     /// Probability that a chain starts afresh.
     restart: f64,

@@ -8,6 +8,7 @@
 
 mod config;
 mod model;
+mod report;
 mod run;
 
 use clap::Parser;

@@ -17,6 +17,7 @@ use jem_core::train::{
 
 use crate::config::{Cli, OnDivergence, Recipe};
 use crate::model::{Network, device};
+use crate::report::Reporter;
 
 /// The three sets of a run.
 struct Sets {
@@ -50,10 +51,13 @@ pub fn run(cli: Cli) -> Result<()> {
         Some(saved) => trainer.resume(model, optimizer, saved, &device)?,
         None => trainer.start(model, optimizer, noise, &device)?,
     };
-    let (_, outcome) = trainer.train(state)?;
+    let (state, outcome) = trainer.train(state)?;
+    println!("{}", cli.out.join("report.html").display());
     match outcome {
         Outcome::Finished | Outcome::Interrupted => Ok(()),
-        Outcome::Diverged(cause) => Err(Error::Diverged { iteration: 0, cause: cause.to_string() }),
+        Outcome::Diverged(cause) => {
+            Err(Error::Diverged { iteration: state.iteration, cause: cause.to_string() })
+        }
     }
 }
 
@@ -125,6 +129,15 @@ fn trainer(cli: &Cli, recipe: &Recipe, sets: &Sets, device: &Device, from: u64) 
         .with_keep(recipe.keep)
         .with_best(if sets.validation.is_some() { "validation_accuracy" } else { "test_accuracy" });
     let configuration = serde_json::to_value(recipe).map_err(|error| Error::checkpoint(&cli.out, error))?;
+    write_config(&cli.out.join("config.json"), &configuration)?;
+    let data =
+        cli.data.as_ref().map_or("the embedded subset".to_owned(), |folder| folder.display().to_string());
+    let data = format!("{data}: {} to train on, {} to test on", sets.train.len(), sets.test.len());
+    let names = match sets.train.class_names() {
+        Some(names) => names.to_vec(),
+        None => (0..sets.train.num_classes()).map(|class| class.to_string()).collect(),
+    };
+    let reporter = Reporter::new(&cli.out, recipe, data, names, sets.train.range(), device)?;
     let mut trainer = Trainer::new(objective(recipe, sets)?, loader, config)
         .with_learning_rate(rate)
         .with_guard(GuardConfig::new().with_policy(policy))
@@ -136,7 +149,12 @@ fn trainer(cli: &Cli, recipe: &Recipe, sets: &Sets, device: &Device, from: u64) 
     }
     Ok(trainer
         .with_observer(JsonLines::resume(cli.out.join("metrics.jsonl"), from)?)
+        .with_observer(reporter)
         .with_observer(ProgressBar::new(recipe.batch)))
+}
+
+fn write_config(path: &Path, configuration: &serde_json::Value) -> Result<()> {
+    std::fs::write(path, format!("{configuration:#}\n")).map_err(|source| Error::io(path, source))
 }
 
 fn objective(recipe: &Recipe, sets: &Sets) -> Result<Objective> {
