@@ -10,7 +10,7 @@ use super::axis::{Axis, extent};
 use super::file;
 use super::frame::{Frame, Mark, note};
 use super::ink::{FONT, UNIT, colour, pen, text, upright};
-use super::text::{clip, number, width};
+use super::text::{clip_middle, number, width};
 use crate::error::Result;
 
 /// One bar per label, from 0.
@@ -63,11 +63,13 @@ impl BarChart {
         let flat = labels().all(|label| width(label, FONT) <= slot - 6.0);
         // Labels that are too wide stand upright, and if there are too many even so, only some are shown.
         let every = if flat { 1 } else { (16.0 / slot).ceil().max(1.0) as usize };
-        let standing: Vec<String> = labels().map(|label| clip(label, 110.0, FONT)).collect();
+        let standing: Vec<String> = labels().map(|label| clip_middle(label, 120.0, FONT)).collect();
         if !flat {
             let longest = standing.iter().map(|label| width(label, FONT)).fold(0.0, f64::max);
             frame.below = longest as i32 + 16;
         }
+        let finite = || self.bars.iter().map(|(_, value)| *value).filter(|value| value.is_finite());
+        let numbered = finite().all(|value| width(&number(value), FONT - 1.0) <= slot);
         let ticks = |label: &str| if flat { label.to_owned() } else { String::new() };
         let x = Axis::slots(labels().map(ticks).collect());
         let y = upward(self.bars.iter().map(|(_, value)| *value));
@@ -82,15 +84,15 @@ impl BarChart {
                     let corners = [(middle - 0.4, 0.0), (middle + 0.4, value.clamp(low, high))];
                     area.draw(&Rectangle::new(corners, colour(0).mix(0.85).filled()))?;
                 }
-                let words = number(*value);
-                let fits = width(&words, FONT - 1.0) <= slot + 4.0;
                 let (column, row) =
                     area.map_coordinate(&(middle, if value.is_finite() { *value } else { 0.0 }));
-                let gap = if *value < 0.0 { 10 } else { -9 } * UNIT;
-                if fits {
-                    canvas.draw_text(&words, &text(FONT - 1.0, HPos::Center), (column, row + gap))?;
-                } else if !value.is_finite() {
-                    canvas.draw_text("×", &text(FONT, HPos::Center), (column, row + gap))?;
+                if !value.is_finite() {
+                    let style = upright(FONT - 1.0, HPos::Left);
+                    canvas.draw_text("not finite", &style, (column, row - 5 * UNIT))?;
+                } else if numbered {
+                    let gap = if *value < 0.0 { 10 } else { -9 } * UNIT;
+                    let style = text(FONT - 1.0, HPos::Center);
+                    canvas.draw_text(&number(*value), &style, (column, row + gap))?;
                 }
                 if !flat && index % every == 0 {
                     let place = (column, bottom + 10 * UNIT);
@@ -235,7 +237,11 @@ impl Histogram {
                 }
                 outline.push((high, 0.0));
                 area.draw(&Polygon::new(outline.clone(), colour(index).mix(0.3).filled()))?;
-                area.draw(&PathElement::new(outline, pen(colour(index), 1.5)))?;
+                // No line along the axis where there is nothing: it would hide the sets behind it.
+                let flat = |a: &(f64, f64), b: &(f64, f64)| a.1 == 0.0 && b.1 == 0.0;
+                for run in outline.chunk_by(|a, b| !flat(a, b)).filter(|run| run.len() > 1) {
+                    area.draw(&PathElement::new(run.to_vec(), pen(colour(index), 1.5)))?;
+                }
             }
             if empty {
                 note(canvas, plot, "no finite value")?;

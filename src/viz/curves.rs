@@ -13,7 +13,7 @@ use super::ink::{FONT, INK, UNIT, at, colour, dash, dashed, pen, text};
 use super::text::{clip, number, width};
 use crate::error::Result;
 
-/// Curves with more points than this are thinned, which keeps the extremes of every pixel column.
+/// Curves with more points than this are drawn as the extremes of every pixel column, pale, and a median.
 const THIN_ABOVE: usize = 2000;
 /// Rows of event labels above the plot.
 const LANES: usize = 3;
@@ -41,7 +41,8 @@ pub struct Event {
 /// A line chart.
 ///
 /// Values that are not finite (and on a logarithmic axis those not above 0) are gaps; a lonely point is a
-/// dot. There is a picture for any input, also for none.
+/// dot. A curve of more than 2,000 points is drawn pale, without losing a spike, below its running median.
+/// There is a picture for any input, also for none.
 ///
 /// ```
 /// use jem_core::viz::Chart;
@@ -141,6 +142,9 @@ impl Chart {
         frame.draw(x.clone(), y.clone(), |canvas, plot| {
             marks(canvas, plot, &x, &labels, &events)?;
             for (index, series) in self.series.iter().enumerate() {
+                haze(plot, &x, &y, &series.points, index)?;
+            }
+            for (index, series) in self.series.iter().enumerate() {
                 curve(plot, &x, &y, &series.points, index)?;
             }
             if empty {
@@ -225,15 +229,29 @@ fn marks(canvas: &Canvas<'_>, plot: &Plot<'_, '_>, x: &Axis, labels: &[Label], e
     Ok(())
 }
 
+/// The stretches of a curve without a gap.
+fn runs<'a>(points: &'a [(f64, f64)], x: &'a Axis, y: &'a Axis) -> impl Iterator<Item = &'a [(f64, f64)]> {
+    points.split(|point| !x.shows(point.0) || !y.shows(point.1)).filter(|run| !run.is_empty())
+}
+
+/// The extremes of the long runs of a curve, pale, to be drawn below the curves themselves.
+fn haze(plot: &Plot<'_, '_>, x: &Axis, y: &Axis, points: &[(f64, f64)], index: usize) -> Drawn {
+    let pale = pen(colour(index).mix(0.35), 1.0);
+    for run in runs(points, x, y).filter(|run| run.len() > THIN_ABOVE) {
+        plot.plotting_area().draw(&PathElement::new(thinned(run, x), pale))?;
+    }
+    Ok(())
+}
+
 /// One curve, interrupted where there is nothing to draw.
-fn curve(plot: &mut Plot<'_, '_>, x: &Axis, y: &Axis, points: &[(f64, f64)], index: usize) -> Drawn {
+fn curve(plot: &Plot<'_, '_>, x: &Axis, y: &Axis, points: &[(f64, f64)], index: usize) -> Drawn {
     let pen = if dashed(index) { dash(colour(index)) } else { pen(colour(index), 2.0) };
     let area = plot.plotting_area();
-    for run in points.split(|point| !x.shows(point.0) || !y.shows(point.1)) {
+    for run in runs(points, x, y) {
         match run {
-            [] => {}
             [point] => area.draw(&Circle::new(*point, 3 * UNIT, colour(index).filled()))?,
-            _ => area.draw(&PathElement::new(thinned(run, x), pen))?,
+            _ if run.len() <= THIN_ABOVE => area.draw(&PathElement::new(run.to_vec(), pen))?,
+            _ => area.draw(&PathElement::new(medians(run, x), pen))?,
         }
     }
     Ok(())
@@ -242,9 +260,6 @@ fn curve(plot: &mut Plot<'_, '_>, x: &Axis, y: &Axis, points: &[(f64, f64)], ind
 /// A long run of points without those that cannot be seen: of consecutive points in one pixel column the
 /// first, the lowest, the highest and the last are kept, so no spike is lost.
 fn thinned(run: &[(f64, f64)], x: &Axis) -> Vec<(f64, f64)> {
-    if run.len() <= THIN_ABOVE {
-        return run.to_vec();
-    }
     let column = |point: &(f64, f64)| (x.fraction(point.0) * 640.0) as i32;
     let mut kept = Vec::new();
     for group in run.chunk_by(|a, b| column(a) == column(b)) {
@@ -262,6 +277,18 @@ fn thinned(run: &[(f64, f64)], x: &Axis) -> Vec<(f64, f64)> {
         }
     }
     kept
+}
+
+/// The median of the points in each of 160 columns, at the middle of their x.
+fn medians(run: &[(f64, f64)], x: &Axis) -> Vec<(f64, f64)> {
+    let column = |point: &(f64, f64)| (x.fraction(point.0) * 160.0) as i32;
+    let median = |group: &[(f64, f64)]| {
+        let mut ys: Vec<f64> = group.iter().map(|point| point.1).collect();
+        ys.sort_unstable_by(f64::total_cmp);
+        let (first, last) = (group[0].0, group[group.len() - 1].0);
+        (first * 0.5 + last * 0.5, ys[ys.len() / 2])
+    };
+    run.chunk_by(|a, b| column(a) == column(b)).map(median).collect()
 }
 
 #[cfg(test)]
@@ -321,6 +348,10 @@ mod tests {
         assert!(kept.len() < 4 * 641 && kept.contains(&points[77_777]) && kept.contains(&points[123_456]));
         assert_eq!((kept[0], kept[kept.len() - 1]), (points[0], points[199_999]));
         assert!(kept.is_sorted_by(|a, b| a.0 < b.0));
+        let middle = medians(&points, &Axis::exact(0.0, 200_000.0, 5));
+        assert!((160..=161).contains(&middle.len()) && middle.iter().all(|point| point.1 == 0.0));
+        let svg = Chart::new("t", "x", "y").with_series("a", points).to_svg().unwrap();
+        assert_eq!(coloured(&svg, "polyline"), 2);
     }
 
     #[test]

@@ -1,20 +1,10 @@
 //! Heat maps of a function on the plane, such as an energy, with contour lines, points and chain paths.
 
-use std::fmt::Write as _;
-use std::path::Path;
-
-use burn::tensor::{Device, Tensor, TensorData};
-use plotters::style::RGBColor;
-use plotters::style::text_anchor::HPos;
-
 use super::axis::Axis;
 use super::contour::segments;
-use super::file;
-use super::frame::{Frame, Key, Mark};
-use super::ink::{FONT, UNIT, text};
-use super::picture::{Picture, hex};
-use super::text::number;
-use crate::error::{Error, Result, ensure};
+use super::field::Field;
+use super::picture::Picture;
+use crate::error::Result;
 
 /// Matplotlib's viridis at nine equal steps; perceptually uniform, and readable in grey.
 const VIRIDIS: [[u8; 3]; 9] = [
@@ -31,129 +21,22 @@ const VIRIDIS: [[u8; 3]; 9] = [
 /// The colour of a value that is not finite: viridis does not have it.
 const BROKEN: [u8; 3] = [255, 0, 255];
 /// Fill and outline of point sets.
-const POINTS: [([u8; 3], [u8; 3]); 4] = [
+pub(super) const POINTS: [([u8; 3], [u8; 3]); 4] = [
     ([255, 255, 255], [0, 0, 0]),
     ([213, 94, 0], [255, 255, 255]),
     ([0, 0, 0], [255, 255, 255]),
     ([86, 180, 233], [0, 0, 0]),
 ];
 /// Colours of path sets, which are outlined in black.
-const PATHS: [[u8; 3]; 3] = [[230, 159, 0], [204, 121, 167], [86, 180, 233]];
-/// Points of a field that are evaluated at once.
-const BATCH: usize = 1 << 14;
+pub(super) const PATHS: [[u8; 3]; 3] = [[230, 159, 0], [204, 121, 167], [86, 180, 233]];
 
 /// The colour of a part between 0 and 1 of the range.
-fn viridis(part: f64) -> [u8; 3] {
+pub(super) fn viridis(part: f64) -> [u8; 3] {
     let place = part.clamp(0.0, 1.0) * (VIRIDIS.len() - 1) as f64;
     let index = (place as usize).min(VIRIDIS.len() - 2);
     let rest = place - index as f64;
     let mix = |a: u8, b: u8| (f64::from(a) * (1.0 - rest) + f64::from(b) * rest).round() as u8;
     std::array::from_fn(|channel| mix(VIRIDIS[index][channel], VIRIDIS[index + 1][channel]))
-}
-
-/// Values at the centres of the cells of a rectangle in the plane.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Field {
-    x_range: (f64, f64),
-    y_range: (f64, f64),
-    cells: [usize; 2],
-    values: Vec<f32>,
-}
-
-impl Field {
-    /// A field of `cells = [columns, rows]`, whose `values` are given row by row from the smallest y, each
-    /// row from the smallest x. Values need not be finite.
-    ///
-    /// # Errors
-    /// [`Error::Config`] if a range is empty or not finite or there are no cells, or more than 4,096 a side;
-    /// [`Error::Shape`] if the number of values is not columns x rows.
-    pub fn new(
-        x_range: (f64, f64),
-        y_range: (f64, f64),
-        cells: [usize; 2],
-        values: Vec<f32>,
-    ) -> Result<Self> {
-        check(x_range, y_range, cells)?;
-        if values.len() != cells[0] * cells[1] {
-            let expected = format!("[{} * {}]", cells[0], cells[1]);
-            return Err(Error::shape("Field values", &[values.len()], expected));
-        }
-        Ok(Self { x_range, y_range, cells, values })
-    }
-
-    /// The field of a function of points in the plane, such as `|x| model.energy(x)`.
-    ///
-    /// # Shapes
-    /// `function` gets `[batch, 2]` and returns `[batch]`.
-    ///
-    /// # Errors
-    /// Those of [`Field::new`], and [`Error::Shape`] if the function returns another number of values.
-    ///
-    /// ```
-    /// use burn::tensor::Device;
-    /// use jem_core::energy::{EnergyModel, analytic::Gaussian};
-    /// use jem_core::viz::{Field, Heatmap};
-    ///
-    /// let gaussian = Gaussian::standard();
-    /// let field = Field::of((-3.0, 3.0), (-3.0, 3.0), [30, 30], &Device::default(), |x| gaussian.energy(x))?;
-    /// let picture = Heatmap::new(field).with_contours(5).with_points("data", [(0.0, 0.5)]).render()?;
-    /// assert_eq!((picture.width(), picture.height()), (480, 480));
-    /// # Ok::<(), jem_core::Error>(())
-    /// ```
-    pub fn of(
-        x_range: (f64, f64),
-        y_range: (f64, f64),
-        cells: [usize; 2],
-        device: &Device,
-        function: impl Fn(Tensor<2>) -> Tensor<1>,
-    ) -> Result<Self> {
-        check(x_range, y_range, cells)?;
-        let centre = |(low, high): (f64, f64), index: usize, count: usize| {
-            (low + (high - low) * (index as f64 + 0.5) / count as f64) as f32
-        };
-        let total = cells[0] * cells[1];
-        let mut values = Vec::with_capacity(total);
-        for start in (0..total).step_by(BATCH) {
-            let batch = start..(start + BATCH).min(total);
-            let count = batch.len();
-            let points = batch.flat_map(|index| {
-                let (column, row) = (index % cells[0], index / cells[0]);
-                [centre(x_range, column, cells[0]), centre(y_range, row, cells[1])]
-            });
-            let points = TensorData::new(points.collect::<Vec<f32>>(), [count, 2]);
-            let found = function(Tensor::from_data(points, device));
-            if found.dims() != [count] {
-                return Err(Error::shape("Field values of a batch", &found.dims(), format!("[{count}]")));
-            }
-            match found.into_data().convert::<f32>().try_to_vec::<f32>() {
-                Ok(found) => values.extend(found),
-                Err(error) => {
-                    return Err(Error::Draw { what: "a heat map".to_owned(), reason: format!("{error:?}") });
-                }
-            }
-        }
-        Self::new(x_range, y_range, cells, values)
-    }
-
-    /// The value in a column from the left and a row from the bottom.
-    fn value(&self, column: usize, row: usize) -> f64 {
-        f64::from(self.values[row * self.cells[0] + column])
-    }
-
-    /// Where a point lies in columns from the left and rows from the top.
-    fn place(&self, (x, y): (f64, f64)) -> (f64, f64) {
-        let part = |value: f64, (low, high): (f64, f64)| (value - low) / (high - low);
-        (part(x, self.x_range) * self.cells[0] as f64, (1.0 - part(y, self.y_range)) * self.cells[1] as f64)
-    }
-}
-
-fn check(x_range: (f64, f64), y_range: (f64, f64), cells: [usize; 2]) -> Result<()> {
-    for (name, (low, high)) in [("Field.x_range", x_range), ("Field.y_range", y_range)] {
-        let ordered = low.is_finite() && high.is_finite() && (high - low).is_finite() && low < high;
-        ensure(ordered, name, format!("({low}, {high})"), "finite with the smaller value first")?;
-    }
-    let some = cells.iter().all(|count| (1..=4096).contains(count));
-    ensure(some, "Field.cells", format!("{cells:?}"), "between 1 and 4096 on each side")
 }
 
 /// A named set of point lists.
@@ -164,14 +47,14 @@ type Overlay = (String, Vec<Vec<(f64, f64)>>);
 /// [`Heatmap::render`] gives the bare picture, [`Heatmap::to_svg`] one with axes, a colour bar and a legend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heatmap {
-    field: Field,
-    title: String,
-    labels: (String, String),
-    range: Option<(f64, f64)>,
-    contours: usize,
-    points: Vec<Overlay>,
-    paths: Vec<Overlay>,
-    size: usize,
+    pub(super) field: Field,
+    pub(super) title: String,
+    pub(super) labels: (String, String),
+    pub(super) range: Option<(f64, f64)>,
+    pub(super) contours: usize,
+    pub(super) points: Vec<Overlay>,
+    pub(super) paths: Vec<Overlay>,
+    pub(super) size: usize,
 }
 
 impl Heatmap {
@@ -243,7 +126,7 @@ impl Heatmap {
     }
 
     /// The range of colours as an axis.
-    fn scale(&self) -> Axis {
+    pub(super) fn scale(&self) -> Axis {
         match self.range {
             Some((low, high)) => Axis::exact(low, high, 5),
             None => Axis::linear(self.field.values.iter().map(|value| f64::from(*value)), 0.0, 5),
@@ -251,7 +134,7 @@ impl Heatmap {
     }
 
     /// Contour lines in columns from the left and rows from the top.
-    fn contour_lines(&self, scale: &Axis) -> Vec<[(f64, f64); 2]> {
+    pub(super) fn contour_lines(&self, scale: &Axis) -> Vec<[(f64, f64); 2]> {
         let rows = self.field.cells[1] as f64;
         let level = |index: usize| {
             let part = (index + 1) as f64 / (self.contours + 1) as f64;
@@ -265,7 +148,7 @@ impl Heatmap {
     }
 
     /// The field with one square of `pixels` for each cell.
-    fn cells(&self, scale: &Axis, pixels: usize) -> Result<Picture> {
+    pub(super) fn cells(&self, scale: &Axis, pixels: usize) -> Result<Picture> {
         let [columns, rows] = self.field.cells;
         let (width, height) = (columns as u64 * pixels as u64, rows as u64 * pixels as u64);
         let mut picture = Picture::filled("a heat map", width, height, BROKEN)?;
@@ -283,7 +166,7 @@ impl Heatmap {
     /// The picture with contour lines, paths and points, without axes.
     ///
     /// # Errors
-    /// [`Error::Draw`] if it would be larger than 2^28 pixels.
+    /// [`Error::Draw`](crate::Error::Draw) if it would be larger than 2^28 pixels.
     pub fn render(&self) -> Result<Picture> {
         let scale = self.scale();
         let pixels = (self.size / self.field.cells[0].max(self.field.cells[1])).max(1);
@@ -330,167 +213,12 @@ impl Heatmap {
         to: &dyn Fn((f64, f64)) -> (f64, f64),
         discs: &[(f64, [u8; 3])],
     ) {
-        let inside = |(x, y): &(f64, f64)| self.inside(*x, *y);
+        let inside = |point: &(f64, f64)| self.field.inside(*point);
         if let Some(point) = point.copied().filter(inside) {
             for (radius, colour) in discs {
                 picture.disc(to(self.field.place(point)), *radius, *colour);
             }
         }
-    }
-
-    fn inside(&self, x: f64, y: f64) -> bool {
-        let (xs, ys) = (self.field.x_range, self.field.y_range);
-        (xs.0..=xs.1).contains(&x) && (ys.0..=ys.1).contains(&y)
-    }
-
-    /// The picture in an SVG document, with axes, a colour bar and a legend.
-    ///
-    /// # Errors
-    /// [`Error::Draw`] if a drawing library refuses.
-    pub fn to_svg(&self) -> Result<String> {
-        let (field, scale) = (&self.field, self.scale());
-        let mut frame = Frame::new(&self.title, &self.labels.0, &self.labels.1);
-        let aspect = (field.y_range.1 - field.y_range.0) / (field.x_range.1 - field.x_range.0);
-        let longer = 420.0;
-        frame.plot = match aspect {
-            tall if tall > 1.0 => ((longer / tall.min(4.0)) as i32, longer as i32),
-            wide => (longer as i32, (longer * wide.max(0.25)) as i32),
-        };
-        frame.right = 112;
-        frame.grid = (false, false);
-        let rgb = |[red, green, blue]: [u8; 3]| RGBColor(red, green, blue);
-        let paths =
-            self.paths.iter().enumerate().map(|(i, (name, _))| (name, Mark::Line, PATHS[i % PATHS.len()]));
-        let dots = self
-            .points
-            .iter()
-            .enumerate()
-            .map(|(i, (name, _))| (name, Mark::Dot, POINTS[i % POINTS.len()].0));
-        frame.legend = dots
-            .chain(paths)
-            .map(|(name, mark, colour)| -> Key { (name.clone(), mark, rgb(colour)) })
-            .collect();
-        frame.description = self.description(&scale);
-        let ramp = Picture::ramp(64, viridis)?.to_data_uri()?;
-        let image = self.cells(&scale, 1)?.to_data_uri()?;
-
-        let x = Axis::exact(field.x_range.0, field.x_range.1, (frame.plot.0 / 70) as usize);
-        let y = Axis::exact(field.y_range.0, field.y_range.1, (frame.plot.1 / 60).max(1) as usize);
-        let plot_size = frame.plot;
-        frame.draw(x, y, |canvas, plot| {
-            let (across, down) = plot.plotting_area().get_pixel_range();
-            let (left, top) = (across.start, down.start);
-            let (width, height) = (plot_size.0 * UNIT, plot_size.1 * UNIT);
-            let bar = left + width + 20 * UNIT;
-            for (value, label) in scale.ticks() {
-                let row = top + height - (scale.fraction(*value) * f64::from(height)).round() as i32;
-                canvas.draw_text(label, &text(FONT, HPos::Left), (bar + 22 * UNIT, row))?;
-            }
-            let picture = |x: i32, y: i32, width: i32, height: i32, uri: &str| {
-                format!(
-                    "<image x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" href=\"{uri}\" \
-                     preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\"/>\n"
-                )
-            };
-            let inner = picture(0, 0, width, height, &image) + &self.vectors(&scale, (width, height));
-            let clip = format!(
-                "<svg x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\">{inner}</svg>\n"
-            );
-            Ok(clip + &picture(bar, top, 16 * UNIT, height, &ramp))
-        })
-    }
-
-    /// Contour lines, paths and points as SVG paths in a box of a size; dots are lines without length.
-    fn vectors(&self, scale: &Axis, (width, height): (i32, i32)) -> String {
-        let [columns, rows] = self.field.cells.map(|count| count as f64);
-        let to = |(x, y): (f64, f64)| {
-            let limit = |value: f64| value.round().clamp(-1e6, 1e6) as i32;
-            (limit(x / columns * f64::from(width)), limit(y / rows * f64::from(height)))
-        };
-        let dot = |point: (f64, f64)| {
-            let (x, y) = to(self.field.place(point));
-            format!("M{x},{y}h0")
-        };
-        let mut out = String::new();
-        let mut stroke = |data: &str, colour: [u8; 3], pixels: f64| {
-            if !data.is_empty() {
-                let (colour, width) = (hex(colour), pixels * f64::from(UNIT));
-                let _ = writeln!(
-                    out,
-                    "<path d=\"{data}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
-                     stroke-linecap=\"round\" stroke-linejoin=\"round\"/>"
-                );
-            }
-        };
-        let mut contours = String::new();
-        for [from, until] in self.contour_lines(scale) {
-            let ((a, b), (c, d)) = (to(from), to(until));
-            let _ = write!(contours, "M{a},{b}L{c},{d}");
-        }
-        stroke(&contours, [235; 3], 0.8);
-        for (index, (_, paths)) in self.paths.iter().enumerate() {
-            let colour = PATHS[index % PATHS.len()];
-            let (mut lines, mut starts, mut ends) = (String::new(), String::new(), String::new());
-            for path in paths {
-                for run in path.split(|(x, y)| !x.is_finite() || !y.is_finite()) {
-                    for (step, point) in run.iter().enumerate() {
-                        let (x, y) = to(self.field.place(*point));
-                        let _ = write!(lines, "{}{x},{y}", if step == 0 { "M" } else { "L" });
-                    }
-                }
-                let finite = |point: &&(f64, f64)| point.0.is_finite() && point.1.is_finite();
-                starts.extend(path.first().filter(finite).map(|point| dot(*point)));
-                ends.extend(path.last().filter(finite).map(|point| dot(*point)));
-            }
-            stroke(&lines, [0; 3], 3.5);
-            stroke(&lines, colour, 2.0);
-            for (data, colour, pixels) in [
-                (&starts, [0; 3], 11.0),
-                (&starts, colour, 9.0),
-                (&starts, [0; 3], 4.0),
-                (&ends, [0; 3], 11.0),
-                (&ends, colour, 9.0),
-            ] {
-                stroke(data, colour, pixels);
-            }
-        }
-        for (index, (_, sets)) in self.points.iter().enumerate() {
-            let (fill, outline) = POINTS[index % POINTS.len()];
-            let shown = sets.iter().flatten().filter(|(x, y)| self.inside(*x, *y));
-            let dots: String = shown.map(|point| dot(*point)).collect();
-            stroke(&dots, outline, 6.0);
-            stroke(&dots, fill, 4.0);
-        }
-        out
-    }
-
-    /// Writes [`Heatmap::to_svg`] to a file.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if the file cannot be written, and those of [`Heatmap::to_svg`].
-    pub fn write_svg(&self, path: impl AsRef<Path>) -> Result<()> {
-        file::write(path, self.to_svg()?.as_bytes())
-    }
-
-    fn description(&self, scale: &Axis) -> String {
-        let mut words = format!(
-            "Heat map of {} by {} values from {} (dark) to {} (bright).",
-            self.field.cells[0],
-            self.field.cells[1],
-            number(scale.low()),
-            number(scale.high()),
-        );
-        let broken = self.field.values.iter().filter(|value| !value.is_finite()).count();
-        if broken > 0 {
-            let _ = write!(words, " {broken} values are not finite (magenta).");
-        }
-        for (name, sets) in &self.points {
-            let _ = write!(words, " {name}: {} points.", sets.iter().map(Vec::len).sum::<usize>());
-        }
-        for (name, paths) in &self.paths {
-            let _ = write!(words, " {name}: {} paths.", paths.len());
-        }
-        words
     }
 }
 
@@ -538,11 +266,6 @@ mod tests {
         assert_eq!(picture.pixel(100, 50), Some([255; 3]));
         assert_eq!(picture.pixel(200, 150), Some(PATHS[0]));
         assert_eq!((picture.pixel(50, 150), picture.pixel(350, 150)), (Some([0; 3]), Some(PATHS[0])));
-        let svg = map.with_titles("<Map>", "x", "y").to_svg().unwrap();
-        assert!(svg.contains("data: 3 points. chain: 3 paths.") && svg.contains("&lt;Map&gt;"));
-        assert!(!svg.contains("NaN") && !svg.contains("inf") && svg.matches("<image").count() == 2);
-        // The one visible point, at a quarter of the width and of the height.
-        assert!(svg.contains("d=\"M420,210h0\""), "{svg}");
     }
 
     #[test]
@@ -555,11 +278,10 @@ mod tests {
         assert!(lines.iter().flatten().any(|end| *end == (0.5, 0.75)), "{lines:?}");
         let picture = map.render().unwrap();
         assert_eq!(picture.pixel(399, 0), Some(BROKEN));
-        assert!(map.to_svg().unwrap().contains("1 values are not finite"));
     }
 
     #[test]
-    fn any_field_gives_a_picture_or_one_error() {
+    fn any_field_gives_a_picture() {
         for values in [vec![f32::NAN; 4], vec![1.0; 4], vec![f32::MIN, f32::MAX, f32::INFINITY, 0.0]] {
             for ranges in [((0.0, 1.0), (0.0, 1e-9)), ((-1e300, 1e300), (1e16, 1e16 + 4.0))] {
                 let field = Field::new(ranges.0, ranges.1, [2, 2], values.clone()).unwrap();
@@ -568,25 +290,5 @@ mod tests {
                 assert!(!map.to_svg().unwrap().contains("NaN"));
             }
         }
-        let message = |result: Result<Field>| result.unwrap_err().to_string();
-        assert!(message(Field::new((1.0, 1.0), (0.0, 1.0), [1, 1], vec![0.0])).contains("Field.x_range"));
-        assert!(
-            message(Field::new((0.0, 1.0), (0.0, f64::NAN), [1, 1], vec![0.0])).contains("Field.y_range")
-        );
-        assert!(message(Field::new((0.0, 1.0), (0.0, 1.0), [0, 1], vec![])).contains("Field.cells"));
-        assert!(message(Field::new((0.0, 1.0), (0.0, 1.0), [2, 1], vec![0.0])).contains("[2 * 1]"));
-    }
-
-    #[cfg(feature = "flex")]
-    #[test]
-    fn a_function_is_evaluated_at_the_centres_in_batches() {
-        let device = Device::flex();
-        let field =
-            Field::of((0.0, 200.0), (0.0, 100.0), [200, 100], &device, |x| x.sum_dim(1).squeeze_dim(1));
-        let field = field.unwrap();
-        assert_eq!((field.value(0, 0), field.value(199, 0), field.value(3, 99)), (1.0, 200.0, 103.0));
-        let bad =
-            Field::of((0.0, 1.0), (0.0, 1.0), [2, 2], &device, |x| x.slice([0..1]).sum_dim(1).squeeze_dim(1));
-        assert!(bad.unwrap_err().to_string().contains("[4]"));
     }
 }

@@ -67,7 +67,7 @@ impl Picture {
         let (column, row) = (x.floor() as i64, y.floor() as i64);
         for dy in -reach..=reach {
             for dx in -reach..=reach {
-                if ((dx * dx + dy * dy) as f64) <= radius * radius + 0.5 {
+                if ((dx * dx + dy * dy) as f64) <= (radius + 0.5) * (radius + 0.5) {
                     self.set(column + dx, row + dy, colour);
                 }
             }

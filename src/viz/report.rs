@@ -77,7 +77,8 @@ impl Report {
         self
     }
 
-    /// A table. Rows may be shorter or longer than the header; numbers are aligned to the right.
+    /// A table. Rows may be shorter or longer than the header; columns of numbers are aligned to the
+    /// right.
     pub fn table(
         mut self,
         headers: &[impl AsRef<str>],
@@ -202,7 +203,7 @@ impl Block {
                 let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(headers.len());
                 out.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>");
                 let number = |cell: &str| cell.trim().trim_end_matches('%').parse::<f64>().is_ok();
-                // A column of numbers has its header over them.
+                // A column of numbers only is aligned to the right, with its header.
                 let numeric: Vec<bool> = (0..columns)
                     .map(|column| {
                         let mut cells = rows.iter().filter_map(|row| row.get(column)).peekable();
@@ -210,16 +211,16 @@ impl Block {
                     })
                     .collect();
                 let class = |right: bool| if right { " class=\"number\"" } else { "" };
-                for column in 0..columns {
+                for (column, right) in numeric.iter().enumerate() {
                     let header = headers.get(column).map_or(String::new(), |header| escape(header));
-                    let _ = write!(out, "<th scope=\"col\"{}>{header}</th>", class(numeric[column]));
+                    let _ = write!(out, "<th scope=\"col\"{}>{header}</th>", class(*right));
                 }
                 out.push_str("</tr></thead>\n<tbody>\n");
                 for row in rows {
                     out.push_str("<tr>");
-                    for column in 0..columns {
+                    for (column, right) in numeric.iter().enumerate() {
                         let cell = row.get(column).map_or("", String::as_str);
-                        let _ = write!(out, "<td{}>{}</td>", class(number(cell)), escape(cell));
+                        let _ = write!(out, "<td{}>{}</td>", class(*right), escape(cell));
                     }
                     out.push_str("</tr>\n");
                 }
@@ -305,7 +306,7 @@ mod tests {
         assert!(
             html.contains("No events.") && html.contains("<th scope=\"col\" class=\"number\">score</th>")
         );
-        assert!(html.contains("<tr><td>b</td><td></td></tr>"));
+        assert!(html.contains("<tr><td>b</td><td class=\"number\"></td></tr>"));
         for foreign in ["http://", "https://", "<script", "@import", "url("] {
             assert!(!html.contains(foreign), "{foreign}");
         }

@@ -24,19 +24,25 @@ pub(super) fn width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.58
 }
 
-/// `text` on one line, shortened with an ellipsis to fit into `room` pixels at a font size.
+/// `text` on one line, shortened with an ellipsis at its end to fit into `room` pixels at a font size.
 pub(super) fn clip(text: &str, room: f64, size: f64) -> String {
-    let line: String = text
-        .chars()
-        .map(|c| if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') { ' ' } else { c })
-        .collect();
-    if width(&line, size) <= room {
-        return line;
+    shortened(text, room, size, |kept| (kept, 0))
+}
+
+/// Like [`clip`], but the middle is left out: names in a row often differ at their ends.
+pub(super) fn clip_middle(text: &str, room: f64, size: f64) -> String {
+    shortened(text, room, size, |kept| (kept.div_ceil(2), kept / 2))
+}
+
+fn shortened(text: &str, room: f64, size: f64, split: fn(usize) -> (usize, usize)) -> String {
+    let printable = |c: char| if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') { ' ' } else { c };
+    let line: Vec<char> = text.chars().map(printable).collect();
+    let kept = (room / (size * 0.58)).floor().max(2.0) as usize;
+    if line.len() <= kept {
+        return line.into_iter().collect();
     }
-    let kept = (room / (size * 0.58)).floor().max(2.0) as usize - 1;
-    let mut short: String = line.chars().take(kept).collect();
-    short.push('…');
-    short
+    let (start, end) = split(kept - 1);
+    line[..start].iter().chain(&['…']).chain(&line[line.len() - end..]).collect()
 }
 
 /// A number with about four significant digits, such as `-12.35`, `20k`, `3.1e-5`, `not finite`.
@@ -95,6 +101,7 @@ mod tests {
         let cut = clip("äöü and a great deal more", 60.0, 10.0);
         assert!(cut.ends_with('…') && cut.starts_with("äöü") && width(&cut, 10.0) <= 60.0, "{cut}");
         assert_eq!(clip("abc", 0.0, 10.0), "a…");
+        assert_eq!(clip_middle("superclass number 17", 60.0, 10.0), "super…r 17");
     }
 
     #[test]
