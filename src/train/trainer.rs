@@ -69,25 +69,26 @@ pub enum Outcome {
 /// ```
 /// use burn::optim::AdamConfig;
 /// use burn::tensor::Device;
-/// use jem_core::data::VectorLoader;
+/// use jem_core::data::{LoaderConfig, Toy, VectorLoader};
 /// use jem_core::nn::MlpConfig;
-/// use jem_core::noise::Noise;
+/// use jem_core::noise::{Noise, Stream};
 /// use jem_core::objectives::JemConfig;
 /// use jem_core::samplers::{ImproperSgldConfig, ReplayConfig};
 /// use jem_core::train::{Outcome, Trainer, TrainerConfig};
-/// # fn two_clouds(device: &Device) -> jem_core::Result<VectorLoader> { todo!() }
-/// # fn main() {}
-/// # fn run() -> jem_core::Result<()> {
+///
 /// let device = Device::default();
 /// let mut noise = Noise::host(0);
-/// let model = MlpConfig::new(2, 2).init(&mut noise, &device.clone().autodiff())?;
-/// let replay = ReplayConfig::new([2]).with_capacity(100).init(ImproperSgldConfig::new().init()?)?;
-/// let mut trainer = Trainer::new(JemConfig::new().init(replay)?, two_clouds(&device)?, TrainerConfig::new(10))
-///     .with_learning_rate(1e-3.into());
+/// let model = MlpConfig::new(2, vec![16], 3).init(&mut noise, &device.clone().autodiff())?;
+/// let rings = Toy::Rings.sample(90, noise.rng(Stream::DATA))?;
+/// let batches = VectorLoader::new(rings.clone(), rings, &LoaderConfig::new(30), &device)?;
+/// let replay = ReplayConfig::new([2]).with_capacity(100).with_num_steps(5);
+/// let objective = JemConfig::new().init(replay.init(ImproperSgldConfig::new().init()?)?)?;
+/// let mut trainer =
+///     Trainer::new(objective, batches, TrainerConfig::new(10)).with_learning_rate(1e-3.into());
 /// let state = trainer.start(model, AdamConfig::new().init(), noise, &device)?;
 /// let (state, outcome) = trainer.train(state)?;
-/// assert_eq!(outcome, Outcome::Finished);
-/// # Ok(()) }
+/// assert_eq!((state.iteration, outcome), (10, Outcome::Finished));
+/// # Ok::<(), jem_core::Error>(())
 /// ```
 pub struct Trainer<M, B, O: Objective<M, B>, L> {
     pub(super) objective: O,
