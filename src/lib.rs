@@ -60,7 +60,7 @@
 //!     let objective = JemConfig::new().init(replay)?;
 //!
 //!     let mut trainer =
-//!         Trainer::new(objective, batches, TrainerConfig::new(40)).with_learning_rate(0.02.into());
+//!         Trainer::new(objective, batches, TrainerConfig::new(100)).with_learning_rate(0.02.into());
 //!     let state = trainer.start(net, AdamConfig::new().init(), noise, &device)?;
 //!     let (state, outcome) = trainer.train(state)?;
 //!     assert_eq!(outcome, Outcome::Finished);
