@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Loss, Objective};
 use crate::data::{JointBatch, label_tensor};
 use crate::energy::{Classifier, ConditionalEnergy, EnergyModel, JointEnergy};
-use crate::error::{Error, Result, ensure};
+use crate::error::{Error, Result, ensure, ensure_not_negative};
 use crate::noise::{Noise, Stream};
 use crate::samplers::{Negatives, Request, SampleSource};
 
@@ -125,8 +125,7 @@ impl JemConfig {
             ("energy_magnitude", self.energy_magnitude),
         ];
         for (field, weight) in weights {
-            let allowed = weight.is_finite() && weight >= 0.0;
-            ensure(allowed, &format!("JemConfig.{field}"), weight, "a finite number >= 0")?;
+            ensure_not_negative(&format!("JemConfig.{field}"), weight)?;
         }
         let trains = weights[..3].iter().any(|(_, weight)| *weight > 0.0);
         ensure(trains, "JemConfig", "all weights 0", "one weight above 0 at least")?;
