@@ -1,4 +1,4 @@
-//! The learning rate as a pure function of the iteration, from a schedule of ours or any of Burn's.
+//! The learning rate as a pure function of the iteration, from a schedule of ours or one in Burn's shape.
 
 use burn::lr_scheduler::LrScheduler;
 
@@ -31,18 +31,31 @@ impl LearningRate for Schedule {
     }
 }
 
-/// Any scheduler of burn-optim. It is replayed from its first step where an iteration asks for it, which
-/// makes it a function of the iteration and spares the checkpoint its state.
+/// Anything that implements burn-optim's [`LrScheduler`]. It is replayed from its first step where an iteration
+/// asks for it, which makes it a function of the iteration and spares the checkpoint its state.
+///
+/// What the configurations of Burn 0.22 make is a `ModuleLrScheduler`, with a rate for each group of parameters.
+/// That is no `LrScheduler`; [`Schedule`] has the usual shapes.
 ///
 /// ```
-/// use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
+/// use burn::lr_scheduler::{LrScheduler, LrSchedulerRecord};
 /// use jem_core::train::{BurnScheduler, LearningRate};
 ///
-/// let cosine = CosineAnnealingLrSchedulerConfig::new(0.1, 10).init().unwrap();
-/// let mut rate = BurnScheduler::new(cosine);
-/// let fourth = rate.at(3);
-/// assert_eq!(rate.at(9), { rate.at(0); rate.at(9) });
-/// assert_eq!(rate.at(3), fourth);
+/// /// Half of the rate before, starting from 1.
+/// #[derive(Clone)]
+/// struct Halving(f64);
+/// impl LrScheduler for Halving {
+///     fn step(&mut self) -> f64 {
+///         self.0 /= 2.0;
+///         2.0 * self.0
+///     }
+///     fn to_record(&self) -> LrSchedulerRecord { LrSchedulerRecord::new().with_scalar("rate", self.0) }
+///     fn load_record(&mut self, record: LrSchedulerRecord) {
+///         self.0 = record.scalar("rate").unwrap_or(self.0);
+///     }
+/// }
+/// let mut rate = BurnScheduler::new(Halving(1.0));
+/// assert_eq!([0, 3, 1].map(|iteration| rate.at(iteration)), [1.0, 0.125, 0.5]);
 /// ```
 pub struct BurnScheduler {
     fresh: Box<dyn LrScheduler>,
