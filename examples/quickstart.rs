@@ -77,7 +77,7 @@ fn run(options: &Options) -> Result<()> {
 #[derive(Debug, Parser)]
 struct Options {
     /// Training iterations.
-    #[arg(long, default_value_t = 500)]
+    #[arg(long, default_value_t = 1_000)]
     iterations: u64,
     /// Seed of all randomness.
     #[arg(long, default_value_t = 1)]
