@@ -26,13 +26,13 @@ pub struct Options {
     #[arg(long, default_value_t = 256)]
     pub width: usize,
     /// Steps of a training chain, K.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 10)]
     pub steps: usize,
     /// Step size of a chain, η.
     #[arg(long, default_value_t = 1.0)]
     pub step_size: f64,
     /// Noise of a chain, σ.
-    #[arg(long, default_value_t = 0.01)]
+    #[arg(long, default_value_t = 0.05)]
     pub noise: f64,
     /// Noise on training images.
     #[arg(long, default_value_t = 0.1)]
@@ -49,9 +49,10 @@ pub struct Options {
     /// Decay of averaged weights.
     #[arg(long, default_value_t = 0.99)]
     pub average_decay: f64,
-    /// Steps of the chains that draw digits from the finished model.
-    #[arg(long, default_value_t = 500)]
-    pub sample_steps: usize,
+    /// Steps of the chains that draw digits from the finished model; K/ρ unless given, which is what a training
+    /// chain makes on average before it starts afresh.
+    #[arg(long)]
+    pub sample_steps: Option<usize>,
 }
 
 impl Options {
@@ -62,6 +63,8 @@ impl Options {
 
     /// Steps of the chains for pictures.
     pub fn sample_steps(&self) -> usize {
-        if self.quick { self.sample_steps.min(20) } else { self.sample_steps }
+        let life = (self.steps as f64 / self.restart.max(1e-3)).round() as usize;
+        let steps = self.sample_steps.unwrap_or(life);
+        if self.quick { steps.min(20) } else { steps }
     }
 }

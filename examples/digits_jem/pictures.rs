@@ -14,7 +14,7 @@ const PICTURES: Stream = Stream::new("digits_jem/pictures");
 
 /// Images `[n, 1, 8, 8]` in rows of `columns`.
 pub fn rows(images: &Tensor<4>, columns: usize) -> Result<Picture> {
-    grid(images, (PixelRange::Symmetric.low(), PixelRange::Symmetric.high()), columns, 6, 2)
+    grid(images, (PixelRange::Symmetric.low(), PixelRange::Symmetric.high()), columns, 8, 2)
 }
 
 /// Uniform noise of the shape of digits.

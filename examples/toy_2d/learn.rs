@@ -15,7 +15,7 @@ use jem_core::{Error, Result};
 use crate::Options;
 
 /// Half the side of the square that everything happens in.
-pub const SIDE: f32 = 5.0;
+pub const SIDE: f32 = 4.5;
 /// Points in a batch.
 const BATCH: usize = 256;
 /// Points to learn from, and points to judge by.

@@ -36,10 +36,10 @@ pub fn write(learnt: &Learnt, options: &Options, seconds: f64, device: &Device) 
     let energy = map(device, |x| joint.energy(x).add_scalar(log_z))?;
     let density = map(device, |x| joint.energy(x).add_scalar(log_z).neg().exp())?;
     let confidence = map(device, |x| joint.probabilities(x).max_dim(1).squeeze_dim(1))?;
-    let steps = options.shortened(400, 20);
+    let steps = options.shortened(60, 20);
     let start = noise.uniform([400, 2], -SIDE..SIDE, PICTURES, device);
     let samples = run(&sampler(options)?, &joint, start, options.shortened(2_000, 20), &mut noise);
-    let paths = paths(&joint, &sampler(options)?, 6, steps, &mut noise, device);
+    let paths = paths(&joint, &sampler(options)?, 8, steps, &mut noise, device);
     let data = points(&test.narrow(0, 0, 400));
     let buffer = points(&learnt.buffer.read(&(0..400).collect::<Vec<_>>(), device));
 
@@ -75,7 +75,7 @@ pub fn write(learnt: &Learnt, options: &Options, seconds: f64, device: &Device) 
         .summary(&summary)
         .section("Energy", "Dark is likely.")
         .svg(with_data.to_svg()?, "-log p(x), with points that the model has not seen.")
-        .svg(with_chains.to_svg()?, format!("The same, with where 400 chains from all over the square end, and the first {steps} steps of six more."))
+        .svg(with_chains.to_svg()?, format!("The same, with where 400 chains from all over the square end, and the first {steps} steps of eight more."))
         .section("Density and classes", "")
         .svg(density.to_svg()?, "p(x), normalised by a sum over the map.")
         .svg(confidence.to_svg()?, "How sure the classifier is, with samples of the training chains.")
