@@ -74,20 +74,22 @@ pub enum Outcome {
 /// use jem_core::noise::{Noise, Stream};
 /// use jem_core::objectives::JemConfig;
 /// use jem_core::samplers::{ImproperSgldConfig, ReplayConfig};
+/// use jem_core::schedule::Schedule;
 /// use jem_core::train::{Outcome, Trainer, TrainerConfig};
 ///
 /// let device = Device::default();
 /// let mut noise = Noise::host(0);
-/// let model = MlpConfig::new(2, vec![16], 3).init(&mut noise, &device.clone().autodiff())?;
-/// let rings = Toy::Rings.sample(90, noise.rng(Stream::DATA))?;
-/// let batches = VectorLoader::new(rings.clone(), rings, &LoaderConfig::new(30), &device)?;
-/// let replay = ReplayConfig::new([2]).with_capacity(100).with_num_steps(5);
-/// let objective = JemConfig::new().init(replay.init(ImproperSgldConfig::new().init()?)?)?;
-/// let mut trainer =
-///     Trainer::new(objective, batches, TrainerConfig::new(10)).with_learning_rate(1e-3.into());
+/// let moons = Toy::TwoMoons.sample(200, noise.rng(Stream::DATA))?;
+/// let batches = VectorLoader::new(moons.clone(), moons, &LoaderConfig::new(32), &device)?;
+/// let sampler = ImproperSgldConfig::new().with_step_size(0.1).init()?;
+/// let objective = JemConfig::new().init(ReplayConfig::new([2]).with_capacity(100).init(sampler)?)?;
+/// let model = MlpConfig::new(2, vec![16], 2).init(&mut noise, &device.clone().autodiff())?;
+///
+/// let mut trainer = Trainer::new(objective, batches, TrainerConfig::new(10))
+///     .with_learning_rate(Schedule::Constant(1e-3).with_warmup(5));
 /// let state = trainer.start(model, AdamConfig::new().init(), noise, &device)?;
 /// let (state, outcome) = trainer.train(state)?;
-/// assert_eq!((state.iteration, outcome), (10, Outcome::Finished));
+/// assert_eq!((outcome, state.iteration), (Outcome::Finished, 10));
 /// # Ok::<(), jem_core::Error>(())
 /// ```
 pub struct Trainer<M, B, O: Objective<M, B>, L> {

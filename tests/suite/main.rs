@@ -7,6 +7,7 @@ mod guard;
 mod layers;
 mod memory;
 mod misuse_data;
+mod misuse_train;
 mod objective;
 mod replay_law;
 mod resume;
