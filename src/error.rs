@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use num_traits::Float;
 
 /// The result of a fallible call of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong. Each variant names the thing at fault and the value found there.
 #[derive(Debug, thiserror::Error)]

@@ -235,7 +235,7 @@ impl Reporter {
     fn epoch_headers(&self, epochs: &[(u64, &Values)]) -> Vec<String> {
         let names =
             epochs.last().map(|(_, values)| values.keys().map(|name| name.replace('_', " ")).collect());
-        std::iter::once("iteration".to_owned()).chain(names.unwrap_or_else(Vec::new)).collect()
+        std::iter::once("iteration".to_owned()).chain(names.unwrap_or_default()).collect()
     }
 
     fn epoch_rows(&self, epochs: &[(u64, &Values)]) -> Vec<Vec<String>> {

@@ -145,8 +145,11 @@ fn trainer(cli: &Cli, recipe: &Recipe, sets: &Sets, device: &Device, from: u64) 
     };
     let checkpoints = CheckpointConfig::new(cli.out.join("checkpoints"))
         .with_every(recipe.checkpoint_every)
-        .with_keep(recipe.keep)
-        .with_best(if sets.validation.is_some() { "validation_accuracy" } else { "test_accuracy" });
+        .with_keep(recipe.keep);
+    let checkpoints = match &sets.validation {
+        Some(_) => checkpoints.with_best("validation_accuracy"),
+        None => checkpoints,
+    };
     let configuration = serde_json::to_value(recipe).map_err(|error| Error::checkpoint(&cli.out, error))?;
     write_config(&cli.out.join("config.json"), &configuration)?;
     let data =

@@ -1,6 +1,6 @@
 //! The learning rate as a pure function of the iteration, from a schedule of ours or one in Burn's shape.
 
-use burn::lr_scheduler::LrScheduler;
+use burn::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
 
 use crate::error::Result;
 use crate::schedule::Schedule;
@@ -31,43 +31,31 @@ impl LearningRate for Schedule {
     }
 }
 
-/// Anything that implements burn-optim's [`LrScheduler`]. It is replayed from its first step where an iteration
-/// asks for it, which makes it a function of the iteration and spares the checkpoint its state.
-///
-/// What the configurations of Burn 0.22 make is a `ModuleLrScheduler`, with a rate for each group of parameters.
-/// That is no `LrScheduler`; [`Schedule`] has the usual shapes.
+/// Any scheduler of burn-optim, of which it takes the base rate. It is replayed from its first step where an
+/// iteration asks for it, which makes it a function of the iteration and spares the checkpoint its state.
 ///
 /// ```
-/// use burn::lr_scheduler::{LrScheduler, LrSchedulerRecord};
+/// use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
 /// use jem_core::train::{BurnScheduler, LearningRate};
 ///
-/// /// Half of the rate before, starting from 1.
-/// #[derive(Clone)]
-/// struct Halving(f64);
-/// impl LrScheduler for Halving {
-///     fn step(&mut self) -> f64 {
-///         self.0 /= 2.0;
-///         2.0 * self.0
-///     }
-///     fn to_record(&self) -> LrSchedulerRecord { LrSchedulerRecord::new().with_scalar("rate", self.0) }
-///     fn load_record(&mut self, record: LrSchedulerRecord) {
-///         self.0 = record.scalar("rate").unwrap_or(self.0);
-///     }
-/// }
-/// let mut rate = BurnScheduler::new(Halving(1.0));
-/// assert_eq!([0, 3, 1].map(|iteration| rate.at(iteration)), [1.0, 0.125, 0.5]);
+/// let mut rate = BurnScheduler::new(CosineAnnealingLrSchedulerConfig::new(0.1, 10).init()?);
+/// let (first, fourth, tenth) = (rate.at(0), rate.at(3), rate.at(9));
+/// assert!(first > fourth && fourth > tenth);
+/// assert_eq!(rate.at(3), fourth); // whatever was asked before
+/// # Ok::<(), String>(())
 /// ```
 pub struct BurnScheduler {
-    fresh: Box<dyn LrScheduler>,
-    current: Box<dyn LrScheduler>,
+    fresh: ModuleLrScheduler,
+    current: ModuleLrScheduler,
     steps: u64,
     rate: f64,
 }
 
 impl BurnScheduler {
-    /// A scheduler that has made no step yet.
-    pub fn new(scheduler: impl LrScheduler + Clone + 'static) -> Self {
-        Self { fresh: Box::new(scheduler.clone()), current: Box::new(scheduler), steps: 0, rate: 0.0 }
+    /// A scheduler that has made no step yet: what the `init()` of Burn's configurations gives, or
+    /// `ModuleLrScheduler::new` of a scheduler of your own.
+    pub fn new(scheduler: ModuleLrScheduler) -> Self {
+        Self { fresh: scheduler.clone(), current: scheduler, steps: 0, rate: 0.0 }
     }
 }
 
@@ -84,7 +72,7 @@ impl LearningRate for BurnScheduler {
             self.steps = 0;
         }
         while self.steps <= iteration {
-            self.rate = self.current.step();
+            self.rate = self.current.step().base();
             self.steps += 1;
         }
         self.rate

@@ -103,6 +103,7 @@ pub struct Trainer<M, B, O: Objective<M, B>, L> {
     pub(super) observers: Vec<Box<dyn Observer<M, O::State>>>,
     pub(super) good: Option<Snapshot>,
     pub(super) best: Option<Best>,
+    pub(super) best_before: Option<Best>,
     pub(super) device: Option<Device>,
     _batch: PhantomData<B>,
 }
@@ -135,6 +136,7 @@ where
             observers: Vec::new(),
             good: None,
             best: None,
+            best_before: None,
             device: None,
             _batch: PhantomData,
         }
@@ -278,7 +280,8 @@ where
         if let Some(&value) = wanted.and_then(|name| values.get(name))
             && self.best.as_ref().is_none_or(|best| value > best.value)
         {
-            self.best = Some(Best { value, iteration: state.iteration });
+            let best = Best { value, iteration: state.iteration };
+            self.best_before = self.best.replace(best);
         }
         let iteration = state.iteration - 1;
         self.tell(&Record::Epoch(EpochRecord { iteration, epoch, values }), state)

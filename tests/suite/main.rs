@@ -9,6 +9,7 @@ mod memory;
 mod misuse_data;
 mod misuse_train;
 mod objective;
+mod properties;
 mod replay_law;
 mod resume;
 mod stationarity;
