@@ -1,12 +1,14 @@
 //! Training: the loop and nothing else, with what keeps it alive — checkpoints, a divergence guard, observers.
 
 mod checkpoint;
+mod checkpoint_files;
 mod ema;
 mod gradients;
 mod guard;
 mod iteration;
 mod learning_rate;
 mod observer;
+mod plan;
 #[cfg(feature = "progress")]
 mod progress_bar;
 mod record;
@@ -22,10 +24,11 @@ pub use gradients::gradient_norm;
 pub use guard::{Cause, GRADIENT_NORM, GuardConfig, GuardState, Policy};
 pub use learning_rate::{BurnScheduler, LearningRate};
 pub use observer::{Control, Every, Observer, View};
+pub use plan::{Outcome, TrainerConfig};
 #[cfg(feature = "progress")]
 pub use progress_bar::ProgressBar;
 pub use record::{EpochRecord, Event, EventRecord, Record, StepRecord, Values};
 pub use run_log::{JsonLines, read_records};
 pub use state::TrainState;
-pub use trainer::{Outcome, Trainer, TrainerConfig};
+pub use trainer::Trainer;
 pub use validation::{Measured, Validation, validate};

@@ -5,60 +5,21 @@ use std::marker::PhantomData;
 use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
-use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Best, Checkpoints, Saved};
-use super::guard::{Cause, GuardConfig, GuardState};
+use super::guard::{GuardConfig, GuardState};
 use super::iteration::Step;
 use super::learning_rate::LearningRate;
 use super::observer::{Control, Observer, View};
+use super::plan::{Outcome, TrainerConfig};
 use super::record::{EpochRecord, Record, StepRecord, Values};
 use super::state::{Snapshot, TrainState};
 use crate::data::BatchSource;
-use crate::error::{Error, Result, ensure};
+use crate::error::{Error, Result};
 use crate::noise::Noise;
 use crate::objectives::Objective;
 use crate::persist::Persist;
 use crate::schedule::Schedule;
-
-/// How long a run is, and whether it averages its weights.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TrainerConfig {
-    /// Iterations in all.
-    pub iterations: u64,
-    /// Decay of the exponential moving average of weights. Default none.
-    pub average_decay: Option<f64>,
-}
-
-impl TrainerConfig {
-    /// A run of so many iterations.
-    pub fn new(iterations: u64) -> Self {
-        Self { iterations, average_decay: None }
-    }
-
-    /// Keeps averaged weights beside the model.
-    pub fn with_average_decay(mut self, decay: f64) -> Self {
-        self.average_decay = Some(decay);
-        self
-    }
-
-    fn check(&self) -> Result<()> {
-        ensure(self.iterations > 0, "TrainerConfig.iterations", self.iterations, "at least 1")?;
-        let decay = self.average_decay.unwrap_or(0.0);
-        ensure((0.0..1.0).contains(&decay), "TrainerConfig.average_decay", decay, "in [0, 1)")
-    }
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
-    /// All iterations are done.
-    Finished,
-    /// An observer asked for the end.
-    Interrupted,
-    /// The guard ended it. The state holds the last good weights.
-    Diverged(Cause),
-}
 
 /// Trains a model: batches in, an objective, an optimiser, and a guard over all of it.
 ///
