@@ -3,8 +3,10 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
+use num_traits::Float;
+
 /// The result of a fallible call of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong. Each variant names the thing at fault and the value found there.
 #[derive(Debug, thiserror::Error)]
@@ -131,9 +133,29 @@ pub(crate) fn ensure(allowed_when: bool, field: &str, value: impl Display, allow
     if allowed_when { Ok(()) } else { Err(Error::config(field, value, allowed)) }
 }
 
+/// `Ok` for a finite number above 0.
+pub(crate) fn ensure_positive<T: Float + Display>(field: &str, value: T) -> Result<()> {
+    ensure(value.is_finite() && value > T::zero(), field, value, "a finite number > 0")
+}
+
+/// `Ok` for a finite number that is not below 0.
+pub(crate) fn ensure_not_negative<T: Float + Display>(field: &str, value: T) -> Result<()> {
+    ensure(value.is_finite() && value >= T::zero(), field, value, "a finite number >= 0")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_either_precision_are_checked_alike() {
+        assert!(ensure_positive("x", 1f32).is_ok() && ensure_not_negative("x", 0f64).is_ok());
+        for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(ensure_positive("x", value).is_err() && ensure_positive("x", value as f32).is_err());
+        }
+        let error = ensure_not_negative("a.b", -0.5f32).unwrap_err().to_string();
+        assert_eq!(error, "a.b = -0.5 is not allowed: it must be a finite number >= 0");
+    }
 
     #[test]
     fn messages_name_the_field_its_value_and_what_is_allowed() {

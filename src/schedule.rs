@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result, ensure};
+use crate::error::{Error, Result, ensure_not_negative, ensure_positive};
 
 /// A value as a function of a step t = 0, 1, 2, …
 ///
@@ -121,7 +121,7 @@ impl Schedule {
     pub fn check(&self, field: &str) -> Result<()> {
         let scalar = |part: &str, value: f64| {
             let name = if part.is_empty() { field.to_owned() } else { format!("{field}.{part}") };
-            ensure(value.is_finite() && value >= 0.0, &name, value, "a finite number >= 0")
+            ensure_not_negative(&name, value)
         };
         match self {
             Self::Constant(value) => scalar("", *value),
@@ -132,8 +132,7 @@ impl Schedule {
             Self::Polynomial { scale, offset, exponent } => {
                 scalar("scale", *scale)?;
                 scalar("exponent", *exponent)?;
-                let positive = offset.is_finite() && *offset > 0.0;
-                ensure(positive, &format!("{field}.offset"), offset, "a finite number > 0")
+                ensure_positive(&format!("{field}.offset"), *offset)
             }
             Self::Step { initial, factor, milestones } => {
                 scalar("initial", *initial)?;

@@ -233,9 +233,8 @@ impl Reporter {
     }
 
     fn epoch_headers(&self, epochs: &[(u64, &Values)]) -> Vec<String> {
-        let names =
-            epochs.last().map(|(_, values)| values.keys().map(|name| name.replace('_', " ")).collect());
-        std::iter::once("iteration".to_owned()).chain(names.unwrap_or_else(Vec::new)).collect()
+        let names = epochs.iter().last().into_iter().flat_map(|(_, values)| values.keys());
+        std::iter::once("iteration".to_owned()).chain(names.map(|name| name.replace('_', " "))).collect()
     }
 
     fn epoch_rows(&self, epochs: &[(u64, &Values)]) -> Vec<Vec<String>> {

@@ -1,10 +1,10 @@
 //! A run from data to report.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
-use jem_core::data::{Augmentation, ImageLoader, ImageSet, LoaderConfig, Split, cifar, embedded};
+use jem_core::data::{Archive, Augmentation, ImageLoader, ImageSet, LoaderConfig, Split, cifar, embedded};
 use jem_core::error::{Error, Result};
 use jem_core::noise::{Noise, NoiseMode, Stream};
 use jem_core::objectives::{JemConfig, NegativeKind};
@@ -73,6 +73,7 @@ fn load(folder: &Path) -> Result<Saved> {
 /// The sets: the official files if a folder is given, else the embedded subset.
 fn sets(cli: &Cli, recipe: &Recipe, noise: &Noise) -> Result<Sets> {
     let Split { mut train, test } = match &cli.data {
+        Some(folder) if cli.download => cifar::cifar10(fetched(cli, folder)?)?,
         Some(folder) => cifar::cifar10(folder)?,
         None => embedded::cifar10()?,
     };
@@ -87,6 +88,24 @@ fn sets(cli: &Cli, recipe: &Recipe, noise: &Noise) -> Result<Sets> {
         validation = Some(held_out);
     }
     Ok(Sets { train, validation, test })
+}
+
+/// The folder of the official files, fetched into `folder` unless they are there.
+fn fetched(cli: &Cli, folder: &Path) -> Result<PathBuf> {
+    let mut archive = Archive::cifar10();
+    if let Some(url) = &cli.url {
+        archive = archive.with_url(url)?;
+    }
+    let bar = indicatif::ProgressBar::new(0);
+    let style = indicatif::ProgressStyle::with_template("{msg} {bar:24} {bytes}/{total_bytes} {eta}");
+    bar.set_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()));
+    bar.set_message(archive.url().to_owned());
+    let fetched = archive.fetch(folder, |done, total| {
+        bar.set_length(total.unwrap_or(done));
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    fetched
 }
 
 type Objective = jem_core::objectives::Jem<jem_core::samplers::Replay<jem_core::samplers::ImproperSgld>>;
@@ -126,8 +145,11 @@ fn trainer(cli: &Cli, recipe: &Recipe, sets: &Sets, device: &Device, from: u64) 
     };
     let checkpoints = CheckpointConfig::new(cli.out.join("checkpoints"))
         .with_every(recipe.checkpoint_every)
-        .with_keep(recipe.keep)
-        .with_best(if sets.validation.is_some() { "validation_accuracy" } else { "test_accuracy" });
+        .with_keep(recipe.keep);
+    let checkpoints = match &sets.validation {
+        Some(_) => checkpoints.with_best("validation_accuracy"),
+        None => checkpoints,
+    };
     let configuration = serde_json::to_value(recipe).map_err(|error| Error::checkpoint(&cli.out, error))?;
     write_config(&cli.out.join("config.json"), &configuration)?;
     let data =

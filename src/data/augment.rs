@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result, ensure};
+use crate::error::{Error, Result, ensure, ensure_not_negative};
 use crate::noise::{Noise, Stream};
 
 /// Augmentation of a training set: the order is crop, flip, (scaling by the data set), noise.
@@ -166,7 +166,7 @@ impl GaussianNoise {
     /// # Errors
     /// [`Error::Config`] unless `sigma` is finite and at least 0.
     pub fn new(sigma: f32) -> Result<Self> {
-        ensure(sigma.is_finite() && sigma >= 0.0, "GaussianNoise.sigma", sigma, "a finite number >= 0")?;
+        ensure_not_negative("GaussianNoise.sigma", sigma)?;
         Ok(Self { sigma })
     }
 

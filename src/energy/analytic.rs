@@ -5,7 +5,7 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 
 use super::{Classifier, EnergyModel};
-use crate::error::{Error, Result, ensure};
+use crate::error::{Error, Result, ensure, ensure_positive};
 use crate::math::{log_sum_exp, per_sample, sample_extent};
 use crate::noise::{Noise, Stream};
 
@@ -33,8 +33,7 @@ impl Gaussian {
     /// [`Error::Config`] unless both are finite and the deviation is above 0.
     pub fn new(mean: f32, deviation: f32) -> Result<Self> {
         ensure(mean.is_finite(), "Gaussian.mean", mean, "a finite number")?;
-        let positive = deviation.is_finite() && deviation > 0.0;
-        ensure(positive, "Gaussian.deviation", deviation, "a finite number > 0")?;
+        ensure_positive("Gaussian.deviation", deviation)?;
         Ok(Self { mean, deviation })
     }
 
@@ -87,8 +86,7 @@ impl GaussianMixture {
     /// [`Error::Config`] if there is no mean, the means differ in length, a number is not finite or the
     /// deviation is not above 0.
     pub fn new(means: Vec<Vec<f32>>, deviation: f32) -> Result<Self> {
-        let positive = deviation.is_finite() && deviation > 0.0;
-        ensure(positive, "GaussianMixture.deviation", deviation, "a finite number > 0")?;
+        ensure_positive("GaussianMixture.deviation", deviation)?;
         let dimension = means.first().map_or(0, Vec::len);
         let regular = dimension > 0 && means.iter().all(|mean| mean.len() == dimension);
         if !regular || means.iter().flatten().any(|value| !value.is_finite()) {

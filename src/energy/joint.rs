@@ -3,7 +3,7 @@
 use burn::tensor::{Int, Tensor, activation};
 
 use super::{ConditionalEnergy, EnergyModel, Given};
-use crate::error::{Result, ensure};
+use crate::error::{Result, ensure_positive};
 use crate::math::log_sum_exp;
 
 /// Anything with logits. This is all that a network needs to become an energy model.
@@ -80,8 +80,7 @@ impl<C> JointEnergy<C> {
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) unless β is finite and above 0.
     pub fn with_inverse_temperature(mut self, beta: f32) -> Result<Self> {
-        let allowed = beta.is_finite() && beta > 0.0;
-        ensure(allowed, "JointEnergy.inverse_temperature", beta, "a finite number > 0")?;
+        ensure_positive("JointEnergy.inverse_temperature", beta)?;
         self.inverse_temperature = beta;
         Ok(self)
     }

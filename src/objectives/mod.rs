@@ -1,8 +1,10 @@
 //! Objectives: what is minimised, as a function of model, batch and state.
 
 mod jem;
+mod jem_config;
 
-pub use jem::{Jem, JemConfig, NegativeKind, terms};
+pub use jem::Jem;
+pub use jem_config::{JemConfig, NegativeKind, terms};
 
 use burn::tensor::{Device, Tensor};
 

@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Result, ensure};
+use crate::error::{Result, ensure, ensure_positive};
 use crate::noise::{Noise, Stream};
 
 /// A distribution that chains start from.
@@ -85,8 +85,7 @@ impl GaussianStart {
     /// [`Error::Config`](crate::Error::Config) unless both are finite and the deviation is above 0.
     pub fn new(mean: f32, deviation: f32) -> Result<Self> {
         ensure(mean.is_finite(), "GaussianStart.mean", mean, "a finite number")?;
-        let positive = deviation.is_finite() && deviation > 0.0;
-        ensure(positive, "GaussianStart.deviation", deviation, "a finite number > 0")?;
+        ensure_positive("GaussianStart.deviation", deviation)?;
         Ok(Self { mean, deviation })
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Sampler;
 use crate::energy::EnergyModel;
-use crate::error::{Error, Result, ensure};
+use crate::error::{Error, Result, ensure_positive};
 use crate::math::sample_norms;
 use crate::noise::{Noise, Stream};
 use crate::schedule::Schedule;
@@ -119,8 +119,7 @@ impl ImproperSgldConfig {
         self.step_size.check("ImproperSgldConfig.step_size")?;
         self.noise_scale.check("ImproperSgldConfig.noise_scale")?;
         if let Some(clip) = self.gradient_clip {
-            let allowed = clip.is_finite() && clip > 0.0;
-            ensure(allowed, "ImproperSgldConfig.gradient_clip", clip, "a finite number > 0")?;
+            ensure_positive("ImproperSgldConfig.gradient_clip", clip)?;
         }
         if let Some(Bounds { low, high }) = self.bounds
             && !(low.is_finite() && high.is_finite() && low < high)

@@ -140,11 +140,14 @@ impl<const D: usize, S: Sampler<D>, C: ChainStart<D>> SampleSource<D> for ShortR
     }
 }
 
+/// What makes fresh samples of a shape, for labels where there are any.
+pub(super) type Fresh<'a, const D: usize> = dyn FnMut([usize; D], Option<&[usize]>) -> Tensor<D> + 'a;
+
 /// Replaces each sample with a NaN or an infinity in it by a fresh one, and counts them.
 pub(super) fn replace_non_finite<const D: usize>(
     x: Tensor<D>,
     labels: Option<&[usize]>,
-    fresh: &mut dyn FnMut([usize; D], Option<&[usize]>) -> Tensor<D>,
+    fresh: &mut Fresh<'_, D>,
 ) -> (Tensor<D>, usize) {
     let finite = per_sample(x.clone()).is_finite().all_dim(1).int().into_data();
     let bad: Vec<usize> =

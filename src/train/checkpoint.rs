@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A checkpoint is staged before an iteration and put in place only when that iteration has found its weights
-//! healthy, so that a run that blows up never leaves a checkpoint of the wreck.
+//! healthy, so that a run that blows up never leaves a checkpoint of the wreck. The last one of a run has no
+//! iteration behind it, and is written if all weights are finite.
 
 use std::collections::BTreeMap;
 use std::fs;

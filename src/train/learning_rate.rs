@@ -1,6 +1,6 @@
-//! The learning rate as a pure function of the iteration, from a schedule of ours or any of Burn's.
+//! The learning rate as a pure function of the iteration, from a schedule of ours or one in Burn's shape.
 
-use burn::lr_scheduler::LrScheduler;
+use burn::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
 
 use crate::error::Result;
 use crate::schedule::Schedule;
@@ -31,30 +31,31 @@ impl LearningRate for Schedule {
     }
 }
 
-/// Any scheduler of burn-optim. It is replayed from its first step where an iteration asks for it, which
-/// makes it a function of the iteration and spares the checkpoint its state.
+/// Any scheduler of burn-optim, of which it takes the base rate. It is replayed from its first step where an
+/// iteration asks for it, which makes it a function of the iteration and spares the checkpoint its state.
 ///
 /// ```
 /// use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
 /// use jem_core::train::{BurnScheduler, LearningRate};
 ///
-/// let cosine = CosineAnnealingLrSchedulerConfig::new(0.1, 10).init().unwrap();
-/// let mut rate = BurnScheduler::new(cosine);
-/// let fourth = rate.at(3);
-/// assert_eq!(rate.at(9), { rate.at(0); rate.at(9) });
-/// assert_eq!(rate.at(3), fourth);
+/// let mut rate = BurnScheduler::new(CosineAnnealingLrSchedulerConfig::new(0.1, 10).init()?);
+/// let (first, fourth, tenth) = (rate.at(0), rate.at(3), rate.at(9));
+/// assert!(first > fourth && fourth > tenth);
+/// assert_eq!(rate.at(3), fourth); // whatever was asked before
+/// # Ok::<(), String>(())
 /// ```
 pub struct BurnScheduler {
-    fresh: Box<dyn LrScheduler>,
-    current: Box<dyn LrScheduler>,
+    fresh: ModuleLrScheduler,
+    current: ModuleLrScheduler,
     steps: u64,
     rate: f64,
 }
 
 impl BurnScheduler {
-    /// A scheduler that has made no step yet.
-    pub fn new(scheduler: impl LrScheduler + Clone + 'static) -> Self {
-        Self { fresh: Box::new(scheduler.clone()), current: Box::new(scheduler), steps: 0, rate: 0.0 }
+    /// A scheduler that has made no step yet: what the `init()` of Burn's configurations gives, or
+    /// `ModuleLrScheduler::new` of a scheduler of your own.
+    pub fn new(scheduler: ModuleLrScheduler) -> Self {
+        Self { fresh: scheduler.clone(), current: scheduler, steps: 0, rate: 0.0 }
     }
 }
 
@@ -71,7 +72,7 @@ impl LearningRate for BurnScheduler {
             self.steps = 0;
         }
         while self.steps <= iteration {
-            self.rate = self.current.step();
+            self.rate = self.current.step().base();
             self.steps += 1;
         }
         self.rate

@@ -2,7 +2,7 @@
 
 use burn::module::Module;
 
-use super::checkpoint::{Progress, Staged};
+use super::checkpoint::{Best, Progress, Staged};
 use super::gradients::is_finite;
 use super::guard::{Cause, GuardState, Policy};
 use super::record::{Event, EventRecord, Record};
@@ -13,10 +13,15 @@ use crate::error::{Error, Result};
 use crate::objectives::Objective;
 use crate::persist::Persist;
 
+/// The state after a divergence, and its cause if the run ends with it.
+type Handled<M, S> = (TrainState<M, S>, Option<Cause>);
+
 /// A checkpoint that waits for the iteration that begins with its weights.
 pub(super) struct Pending {
     staged: Staged,
     snapshot: Snapshot,
+    /// The best value before this checkpoint, in case that it is not put in place.
+    best_before: Option<Best>,
 }
 
 impl<M, B, O, L> Trainer<M, B, O, L>
@@ -31,7 +36,7 @@ where
         mut state: TrainState<M, O::State>,
         iteration: u64,
         cause: Cause,
-    ) -> Result<(TrainState<M, O::State>, Option<Cause>)> {
+    ) -> Result<Handled<M, O::State>> {
         let GuardState { skipped_in_a_row, roll_backs, .. } = state.guard;
         let event = match self.guard.policy {
             Policy::Skip { at_most } if skipped_in_a_row < at_most => {
@@ -78,15 +83,17 @@ where
         }
         let snapshot = self.snapshot(state)?;
         let staged = checkpoints.stage(&snapshot, &state.objective.save(), &self.progress(state))?;
-        Ok(Some(Pending { staged, snapshot }))
+        Ok(Some(Pending { staged, snapshot, best_before: self.best_before.clone() }))
     }
 
     /// Puts a staged checkpoint in place if the iteration found its weights good, else removes it.
     pub(super) fn settle(&mut self, pending: Option<Pending>, good: bool) -> Result<()> {
-        let (Some(checkpoints), Some(Pending { staged, snapshot })) = (&self.checkpoints, pending) else {
-            return Ok(());
-        };
+        let (Some(checkpoints), Some(pending)) = (&self.checkpoints, pending) else { return Ok(()) };
+        let Pending { staged, snapshot, best_before } = pending;
         if !good {
+            if self.best.as_ref().is_some_and(|best| best.iteration == snapshot.iteration) {
+                self.best = best_before;
+            }
             return checkpoints.discard(&staged);
         }
         checkpoints.commit(staged)?;

@@ -69,25 +69,28 @@ pub enum Outcome {
 /// ```
 /// use burn::optim::AdamConfig;
 /// use burn::tensor::Device;
-/// use jem_core::data::VectorLoader;
+/// use jem_core::data::{LoaderConfig, Toy, VectorLoader};
 /// use jem_core::nn::MlpConfig;
-/// use jem_core::noise::Noise;
+/// use jem_core::noise::{Noise, Stream};
 /// use jem_core::objectives::JemConfig;
 /// use jem_core::samplers::{ImproperSgldConfig, ReplayConfig};
+/// use jem_core::schedule::Schedule;
 /// use jem_core::train::{Outcome, Trainer, TrainerConfig};
-/// # fn two_clouds(device: &Device) -> jem_core::Result<VectorLoader> { todo!() }
-/// # fn main() {}
-/// # fn run() -> jem_core::Result<()> {
+///
 /// let device = Device::default();
 /// let mut noise = Noise::host(0);
-/// let model = MlpConfig::new(2, 2).init(&mut noise, &device.clone().autodiff())?;
-/// let replay = ReplayConfig::new([2]).with_capacity(100).init(ImproperSgldConfig::new().init()?)?;
-/// let mut trainer = Trainer::new(JemConfig::new().init(replay)?, two_clouds(&device)?, TrainerConfig::new(10))
-///     .with_learning_rate(1e-3.into());
+/// let moons = Toy::TwoMoons.sample(200, noise.rng(Stream::DATA))?;
+/// let batches = VectorLoader::new(moons.clone(), moons, &LoaderConfig::new(32), &device)?;
+/// let sampler = ImproperSgldConfig::new().with_step_size(0.1).init()?;
+/// let objective = JemConfig::new().init(ReplayConfig::new([2]).with_capacity(100).init(sampler)?)?;
+/// let model = MlpConfig::new(2, vec![16], 2).init(&mut noise, &device.clone().autodiff())?;
+///
+/// let mut trainer = Trainer::new(objective, batches, TrainerConfig::new(10))
+///     .with_learning_rate(Schedule::Constant(1e-3).with_warmup(5));
 /// let state = trainer.start(model, AdamConfig::new().init(), noise, &device)?;
 /// let (state, outcome) = trainer.train(state)?;
-/// assert_eq!(outcome, Outcome::Finished);
-/// # Ok(()) }
+/// assert_eq!((outcome, state.iteration), (Outcome::Finished, 10));
+/// # Ok::<(), jem_core::Error>(())
 /// ```
 pub struct Trainer<M, B, O: Objective<M, B>, L> {
     pub(super) objective: O,
@@ -100,6 +103,7 @@ pub struct Trainer<M, B, O: Objective<M, B>, L> {
     pub(super) observers: Vec<Box<dyn Observer<M, O::State>>>,
     pub(super) good: Option<Snapshot>,
     pub(super) best: Option<Best>,
+    pub(super) best_before: Option<Best>,
     pub(super) device: Option<Device>,
     _batch: PhantomData<B>,
 }
@@ -132,6 +136,7 @@ where
             observers: Vec::new(),
             good: None,
             best: None,
+            best_before: None,
             device: None,
             _batch: PhantomData,
         }
@@ -275,7 +280,8 @@ where
         if let Some(&value) = wanted.and_then(|name| values.get(name))
             && self.best.as_ref().is_none_or(|best| value > best.value)
         {
-            self.best = Some(Best { value, iteration: state.iteration });
+            let best = Best { value, iteration: state.iteration };
+            self.best_before = self.best.replace(best);
         }
         let iteration = state.iteration - 1;
         self.tell(&Record::Epoch(EpochRecord { iteration, epoch, values }), state)

@@ -16,6 +16,8 @@ pub fn devices() -> Vec<(&'static str, Device)> {
     devices.push(("wgpu", Device::wgpu(burn::tensor::DeviceKind::DefaultDevice)));
     #[cfg(feature = "vulkan")]
     devices.push(("vulkan", Device::vulkan(burn::tensor::DeviceKind::DefaultDevice)));
+    #[cfg(feature = "webgpu")]
+    devices.push(("webgpu", Device::webgpu(burn::tensor::DeviceKind::DefaultDevice)));
     #[cfg(feature = "metal")]
     devices.push(("metal", Device::metal(burn::tensor::DeviceKind::DefaultDevice)));
     #[cfg(feature = "cuda")]

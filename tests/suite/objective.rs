@@ -123,9 +123,9 @@ fn the_gradient_is_that_of_maximum_likelihood() {
         let (a, b) = (x.exp(), (-0.5 * x).exp());
         [a / (a + b), b / (a + b)]
     };
-    for c in 0..2 {
+    for (c, found) in found.into_iter().enumerate() {
         let expected = -(p(1.0)[c] * 1.0 + p(2.0)[c] * 2.0) / 2.0 + p(0.5)[c] * 0.5;
-        assert!((f64::from(found[c]) - expected).abs() < 1e-5, "{c}: {} != {expected}", found[c]);
+        assert!((f64::from(found) - expected).abs() < 1e-5, "{c}: {found} != {expected}");
     }
 }
 

@@ -20,7 +20,7 @@ pub enum BufferPlace {
 #[derive(Debug, Clone)]
 enum Storage<const D: usize> {
     Host(Vec<f32>),
-    Device(Tensor<D>),
+    Device(Box<Tensor<D>>),
 }
 
 /// Samples in numbered slots.
@@ -38,7 +38,7 @@ impl<const D: usize> ReplayBuffer<D> {
         let dims = samples.dims();
         let storage = match place {
             BufferPlace::Host => Storage::Host(host_values(samples)),
-            BufferPlace::Device => Storage::Device(samples.without_autodiff()),
+            BufferPlace::Device => Storage::Device(Box::new(samples.without_autodiff())),
         };
         Self { storage, dims }
     }
@@ -68,7 +68,7 @@ impl<const D: usize> ReplayBuffer<D> {
             }
             Storage::Device(samples) => {
                 let slots = slot_tensor(slots, &samples.device());
-                samples.clone().select(0, slots).to_device(device)
+                (**samples).clone().select(0, slots).to_device(device)
             }
         }
     }
@@ -104,7 +104,7 @@ impl<const D: usize> ReplayBuffer<D> {
     pub fn all(&self, device: &Device) -> Tensor<D> {
         match &self.storage {
             Storage::Host(values) => Tensor::from_data(TensorData::new(values.clone(), self.dims), device),
-            Storage::Device(samples) => samples.clone().to_device(device),
+            Storage::Device(samples) => (**samples).clone().to_device(device),
         }
     }
 }
@@ -113,7 +113,7 @@ impl<const D: usize> Persist for ReplayBuffer<D> {
     fn save(&self) -> NamedTensors {
         let values = match &self.storage {
             Storage::Host(values) => values.clone(),
-            Storage::Device(samples) => host_values(samples.clone()),
+            Storage::Device(samples) => host_values((**samples).clone()),
         };
         [("replay_buffer".to_owned(), TensorData::new(values, self.dims))].into()
     }
@@ -122,7 +122,7 @@ impl<const D: usize> Persist for ReplayBuffer<D> {
         let data = take(&mut saved, "replay_buffer", &self.dims)?;
         self.storage = match &self.storage {
             Storage::Host(_) => Storage::Host(data.iter::<f32>().collect()),
-            Storage::Device(samples) => Storage::Device(Tensor::from_data(data, &samples.device())),
+            Storage::Device(samples) => Storage::Device(Box::new(Tensor::from_data(data, &samples.device()))),
         };
         Ok(())
     }
