@@ -31,16 +31,16 @@ fn mlp(device: &Device) -> (impl Classifier<2> + burn::module::Module + use<>, [
     (network.expect("a valid configuration"), [256, 2])
 }
 
-/// A small CNN, 3-32-64-128, with 32 images of 3x32x32.
+/// A small CNN, 3-32-64-128, with 16 images of 3x32x32.
 fn cnn(device: &Device) -> (impl Classifier<4> + burn::module::Module + use<>, [usize; 4]) {
     let network = CnnConfig::new(vec![32, 64, 128], 10).init(&mut Noise::host(0), device);
-    (network.expect("a valid configuration"), [32, 3, 32, 32])
+    (network.expect("a valid configuration"), [16, 3, 32, 32])
 }
 
-/// WideResNet-10-1 with 32 images of 3x32x32.
+/// WideResNet-10-1 with 16 images of 3x32x32.
 fn wide_resnet(device: &Device) -> (impl Classifier<4> + burn::module::Module + use<>, [usize; 4]) {
     let network = WideResNetConfig::new(10, 1, 10).init(&mut Noise::host(0), device);
-    (network.expect("a valid configuration"), [32, 3, 32, 32])
+    (network.expect("a valid configuration"), [16, 3, 32, 32])
 }
 
 /// Uniform noise on [-1, 1].

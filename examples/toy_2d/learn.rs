@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
-use jem_core::data::{LoaderConfig, VectorLoader, VectorSet};
+use jem_core::data::{Augmentation, LoaderConfig, VectorLoader, VectorSet};
 use jem_core::nn::{Activation, Mlp, MlpConfig};
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::JemConfig;
@@ -17,7 +17,7 @@ use crate::Options;
 /// Half the side of the square that everything happens in.
 pub const SIDE: f32 = 4.5;
 /// Points in a batch.
-const BATCH: usize = 256;
+const BATCH: usize = 128;
 /// Points to learn from, and points to judge by.
 const POINTS: (usize, usize) = (20_000, 4_000);
 
@@ -34,11 +34,13 @@ pub struct Learnt {
 }
 
 /// Langevin dynamics with the noise that its step calls for, so that p(x) is what is learnt and not a colder
-/// or warmer relative of it; the walls keep chains from leaving for where there are no data.
+/// or warmer relative of it. The clip keeps a chain from leaping across a valley that is narrow for its step, and
+/// the walls keep it from leaving for where there are no data.
 pub fn sampler(options: &Options) -> Result<ImproperSgld> {
     ImproperSgldConfig::new()
         .with_step_size(options.step_size / 2.0)
         .with_noise_scale(options.step_size.max(0.0).sqrt())
+        .with_gradient_clip(20.0)
         .with_bounds(-SIDE, SIDE)
         .init()
 }
@@ -55,8 +57,11 @@ pub fn learn(options: &Options, device: &Device) -> Result<Learnt> {
 
     let replay = ReplayConfig::new([2])
         .with_num_steps(options.steps)
+        .with_restart_probability(options.restart)
         .init_from(sampler(options)?, UniformStart::new(-SIDE, SIDE)?)?;
-    let batches = VectorLoader::new(train.clone(), train, &LoaderConfig::new(BATCH), device)?;
+    let augmentation = Augmentation::none().with_noise(options.data_noise);
+    let batches = LoaderConfig::new(BATCH).with_augmentation(augmentation);
+    let batches = VectorLoader::new(train.clone(), train, &batches, device)?;
     let iterations = options.shortened(options.iterations, 20);
     let config = TrainerConfig::new(iterations).with_average_decay(options.average_decay);
     let rate = Schedule::Cosine { from: options.learning_rate, to: 0.0, steps: iterations };

@@ -25,7 +25,7 @@ pub struct Options {
     #[arg(long, value_parser = toy, default_value = "pinwheel")]
     data: Toy,
     /// Training iterations.
-    #[arg(long, default_value_t = 3_000)]
+    #[arg(long, default_value_t = 1_500)]
     iterations: u64,
     /// Seed of all randomness.
     #[arg(long, default_value_t = 1)]
@@ -45,11 +45,17 @@ pub struct Options {
     /// α of the chains: x ← x - α/2 ∇E(x) + N(0, α).
     #[arg(long, default_value_t = 0.02)]
     step_size: f64,
+    /// Noise on training points. What is narrower than a chain's own noise, √α, cannot be learnt.
+    #[arg(long, default_value_t = 0.15)]
+    data_noise: f32,
+    /// Probability that a training chain starts afresh, ρ.
+    #[arg(long, default_value_t = 0.05)]
+    restart: f64,
     /// Learning rate of Adam at the start; it falls to 0 along half a cosine.
     #[arg(long, default_value_t = 2e-3)]
     learning_rate: f64,
     /// Decay of averaged weights.
-    #[arg(long, default_value_t = 0.99)]
+    #[arg(long, default_value_t = 0.995)]
     average_decay: f64,
 }
 

@@ -67,7 +67,8 @@ pub fn write(learnt: &Learnt, options: &Options, seconds: f64, device: &Device) 
         ("of a uniform square", format!("{:.3} nats a point", -2.0 * f64::from(2.0 * SIDE).ln())),
         ("Held-out accuracy", format!("{:.1} %", 100.0 * measured.accuracy)),
         ("Data", options.data.name().to_owned()),
-        ("Chains", format!("K = {}, α = {}", options.steps, options.step_size)),
+        ("Noise on training points", options.data_noise.to_string()),
+        ("Chains", format!("K = {}, α = {}, ρ = {}", options.steps, options.step_size, options.restart)),
         ("Training", format!("{} iterations in {seconds:.0} s", options.shortened(options.iterations, 20))),
         ("Seed", options.seed.to_string()),
     ];
