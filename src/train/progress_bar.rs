@@ -63,6 +63,7 @@ impl<M, S> Observer<M, S> for ProgressBar {
                 bar.set_position(view.iteration);
                 bar.set_message(format!("{}  {rate:.0} img/s {epoch}", line(&step.values)));
             }
+            Record::Epoch(record) if record.values.is_empty() => {}
             Record::Epoch(record) => {
                 let values = record.values.iter().map(|(name, value)| format!("{name} {value:.3}"));
                 let text = format!("epoch {}: {}", record.epoch + 1, values.collect::<Vec<_>>().join("  "));
