@@ -10,13 +10,13 @@ use burn::nn::{Linear, LinearConfig};
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor, activation};
 use clap::Parser;
+use jem_core::Result;
 use jem_core::data::{Augmentation, ImageLoader, ImageSet, LoaderConfig, digits};
 use jem_core::energy::{Classifier, EnergyModel, JointEnergy};
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::JemConfig;
 use jem_core::samplers::{ImproperSgldConfig, ReplayConfig};
-use jem_core::train::{Outcome, Trainer, TrainerConfig, validate};
-use jem_core::{Error, Result};
+use jem_core::train::{Trainer, TrainerConfig, validate};
 
 /// A network of the user's, in plain Burn.
 #[derive(Module, Debug)]
@@ -50,12 +50,9 @@ fn train(digits: ImageSet, options: &Options, device: &Device) -> Result<Net> {
     let mut trainer = Trainer::new(objective, batches, TrainerConfig::new(options.iterations()))
         .with_learning_rate(1e-3.into());
     let state = trainer.start(net, AdamConfig::new().init(), Noise::host(options.seed), device)?;
-    match trainer.train(state)? {
-        (state, Outcome::Diverged(cause)) => {
-            Err(Error::Diverged { iteration: state.iteration, cause: cause.to_string() })
-        }
-        (state, _) => Ok(state.model.valid()),
-    }
+    let (state, outcome) = trainer.train(state)?;
+    outcome.into_result(state.iteration)?;
+    Ok(state.model.valid())
 }
 
 fn run(options: &Options) -> Result<()> {

@@ -11,7 +11,7 @@ use jem_core::objectives::{JemConfig, NegativeKind};
 use jem_core::samplers::{ImproperSgldConfig, ReplayConfig};
 use jem_core::schedule::Schedule;
 use jem_core::train::{
-    CheckpointConfig, Checkpoints, GuardConfig, JsonLines, Outcome, Policy, ProgressBar, Saved, Trainer,
+    CheckpointConfig, Checkpoints, GuardConfig, JsonLines, Policy, ProgressBar, Saved, Trainer,
     TrainerConfig, Validation,
 };
 
@@ -53,12 +53,7 @@ pub fn run(cli: Cli) -> Result<()> {
     };
     let (state, outcome) = trainer.train(state)?;
     println!("{}", cli.out.join("report.html").display());
-    match outcome {
-        Outcome::Finished | Outcome::Interrupted => Ok(()),
-        Outcome::Diverged(cause) => {
-            Err(Error::Diverged { iteration: state.iteration, cause: cause.to_string() })
-        }
-    }
+    outcome.into_result(state.iteration)
 }
 
 fn load(folder: &Path) -> Result<Saved> {

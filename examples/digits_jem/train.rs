@@ -2,14 +2,14 @@
 
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
+use jem_core::Result;
 use jem_core::data::{Augmentation, ImageLoader, ImageSet, LoaderConfig};
 use jem_core::nn::{Activation, Mlp, MlpConfig};
 use jem_core::noise::Noise;
 use jem_core::objectives::{JemConfig, NegativeKind};
 use jem_core::samplers::{ImproperSgld, ImproperSgldConfig, ReplayBuffer, ReplayConfig};
 use jem_core::schedule::Schedule;
-use jem_core::train::{JsonLines, Outcome, ProgressBar, TrainState, Trainer, TrainerConfig};
-use jem_core::{Error, Result};
+use jem_core::train::{JsonLines, ProgressBar, TrainState, Trainer, TrainerConfig};
 
 use crate::options::Options;
 
@@ -57,10 +57,7 @@ pub fn train(digits: ImageSet, options: &Options, device: &Device) -> Result<Sta
         .with_observer(JsonLines::create(options.out.join("metrics.jsonl"))?)
         .with_observer(ProgressBar::new(BATCH));
     let state = trainer.start(network, AdamConfig::new().init(), noise, device)?;
-    match trainer.train(state)? {
-        (state, Outcome::Diverged(cause)) => {
-            Err(Error::Diverged { iteration: state.iteration, cause: cause.to_string() })
-        }
-        (state, _) => Ok(state),
-    }
+    let (state, outcome) = trainer.train(state)?;
+    outcome.into_result(state.iteration)?;
+    Ok(state)
 }

@@ -3,14 +3,14 @@
 use burn::module::Module;
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
+use jem_core::Result;
 use jem_core::data::{Augmentation, LoaderConfig, VectorLoader, VectorSet};
 use jem_core::nn::{Activation, Mlp, MlpConfig};
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::JemConfig;
 use jem_core::samplers::{ImproperSgld, ImproperSgldConfig, ReplayBuffer, ReplayConfig, UniformStart};
 use jem_core::schedule::Schedule;
-use jem_core::train::{JsonLines, Outcome, ProgressBar, Trainer, TrainerConfig};
-use jem_core::{Error, Result};
+use jem_core::train::{JsonLines, ProgressBar, Trainer, TrainerConfig};
 
 use crate::Options;
 
@@ -71,9 +71,7 @@ pub fn learn(options: &Options, device: &Device) -> Result<Learnt> {
         .with_observer(ProgressBar::new(BATCH));
     let state = trainer.start(network, AdamConfig::new().init(), noise, device)?;
     let (state, outcome) = trainer.train(state)?;
-    if let Outcome::Diverged(cause) = outcome {
-        return Err(Error::Diverged { iteration: state.iteration, cause: cause.to_string() });
-    }
+    outcome.into_result(state.iteration)?;
     let model = state.average.unwrap_or_else(|| state.model.valid());
     Ok(Learnt { model, buffer: state.objective, test, noise: points })
 }

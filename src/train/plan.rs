@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::guard::Cause;
-use crate::error::{Result, ensure};
+use crate::error::{Error, Result, ensure};
 
 /// How long a run is, and whether it averages its weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,4 +42,22 @@ pub enum Outcome {
     Interrupted,
     /// The guard ended it. The state holds the last good weights.
     Diverged(Cause),
+}
+
+impl Outcome {
+    /// An error for a run that diverged, for callers to whom only a whole run will do.
+    ///
+    /// # Errors
+    /// [`Error::Diverged`] with the cause; `iteration` is that of the state which came with this outcome.
+    ///
+    /// ```
+    /// use jem_core::train::Outcome;
+    /// assert!(Outcome::Finished.into_result(100).is_ok());
+    /// ```
+    pub fn into_result(self, iteration: u64) -> Result<()> {
+        match self {
+            Self::Finished | Self::Interrupted => Ok(()),
+            Self::Diverged(cause) => Err(Error::Diverged { iteration, cause: cause.to_string() }),
+        }
+    }
 }
