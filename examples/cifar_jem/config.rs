@@ -249,7 +249,7 @@ impl Preset {
                 network: Architecture::Cnn,
                 channels: 16,
                 layers: 4,
-                epochs: 6,
+                epochs: 5,
                 validation_per_class: 0,
                 batch: 16,
                 steps: 10,
