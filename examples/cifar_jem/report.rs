@@ -156,10 +156,13 @@ impl Reporter {
         let of_epochs = |name: &str| -> Vec<(f64, f64)> {
             epochs.iter().filter_map(|(at, values)| Some((*at as f64, *values.get(name)?))).collect()
         };
-        let accuracy = Chart::new("Accuracy", "iteration", "share")
+        let mut accuracy = Chart::new("Accuracy", "iteration", "share")
             .with_series("test", of_epochs("test_accuracy"))
-            .with_series("validation", of_epochs("validation_accuracy"))
             .with_series("labelled batches", of_steps(terms::ACCURACY));
+        let validation = of_epochs("validation_accuracy");
+        if !validation.is_empty() {
+            accuracy = accuracy.with_series("validation", validation);
+        }
         let energy = Chart::new("Energy", "iteration", "mean E(x), nats")
             .with_series("data", of_steps(terms::ENERGY_DATA))
             .with_series("samples", of_steps(terms::ENERGY_SAMPLES));
