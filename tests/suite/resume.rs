@@ -19,6 +19,8 @@ use crate::support::{SmallTrainer, small_model, small_objective, weights};
 
 const FOLDER: &str = "JEM_CORE_TEST_RESUME_FOLDER";
 const ITERATIONS: u64 = 150;
+/// How long a killed process waits after each record: long enough to be killed in time on a busy machine.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A pause after each iteration, so that a kill hits one.
 struct Slow(Duration);
@@ -71,8 +73,14 @@ fn run(folder: &Path, pause: Duration) -> State {
 #[ignore = "run by killed_runs_end_where_an_uninterrupted_one_ends"]
 fn child() {
     if let Some(folder) = std::env::var_os(FOLDER) {
-        run(&PathBuf::from(folder), Duration::from_millis(4));
+        run(&PathBuf::from(folder), PAUSE);
     }
+}
+
+/// How many iterations the log of a run has.
+fn iterations(folder: &Path) -> u64 {
+    let log = std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap_or_default();
+    log.lines().filter(|line| line.starts_with(r#"{"kind":"step""#)).count() as u64
 }
 
 fn all_bits(state: &State) -> (Vec<u32>, Vec<u32>, Vec<u8>, String) {
@@ -88,23 +96,24 @@ fn killed_runs_end_where_an_uninterrupted_one_ends() {
     let (whole, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let expected = run(whole.path(), Duration::ZERO);
 
+    // Ten random iterations, and a random moment within each: where the kill comes does not depend on the machine.
     let mut rng = Noise::host(77).derived(Stream::new("kills"), 0);
-    let (mut kills, mut starts) = (0, 0);
-    while kills < 10 {
+    let mut moments: Vec<u64> = (0..10).map(|part| 12 * part + rng.random_range(1..12)).collect();
+    moments.sort_unstable();
+    for moment in moments {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "resume::child", "--ignored"])
             .env(FOLDER, killed.path())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        starts += 1;
-        std::thread::sleep(Duration::from_millis(rng.random_range(20..250)));
-        if child.try_wait().unwrap().is_none() {
-            child.kill().unwrap(); // SIGKILL
-            kills += 1;
+        while iterations(killed.path()) <= moment {
+            assert!(child.try_wait().unwrap().is_none(), "the run ended before iteration {moment}");
+            std::thread::sleep(Duration::from_millis(1));
         }
-        child.wait().unwrap();
-        assert!(starts < 100, "the runs end before they can be killed");
+        std::thread::sleep(PAUSE.mul_f64(rng.random()));
+        child.kill().unwrap(); // SIGKILL
+        assert!(!child.wait().unwrap().success(), "the run ended before it could be killed");
     }
     let (saved, _) = Checkpoints::latest(killed.path().join("checkpoints")).unwrap();
     assert!(saved.progress.iteration > 0);
