@@ -115,11 +115,16 @@
 pub mod data;
 pub mod energy;
 pub mod error;
+pub mod eval;
+#[cfg(feature = "kernels")]
+mod kernels;
 pub mod math;
 pub mod nn;
 pub mod noise;
 pub mod objectives;
 pub mod persist;
+#[cfg(feature = "pytorch")]
+pub mod pytorch;
 pub mod samplers;
 pub mod schedule;
 pub mod train;

@@ -12,9 +12,12 @@ const FLOORS: &[(&str, u8)] = &[
     ("energy", 1),
     ("data", 1),
     ("viz", 1),
+    ("kernels", 1),
     ("samplers", 2),
     ("nn", 2),
     ("objectives", 3),
+    ("eval", 3),
+    ("pytorch", 3),
     ("train", 4),
 ];
 

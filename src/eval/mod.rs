@@ -1,0 +1,1 @@
+//! Evaluation: what a trained energy model knows beyond its accuracy.
