@@ -7,7 +7,7 @@ use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
 use burn::tensor::{Device, Tensor};
 
 use super::wide_resnet::mean_over_places;
-use super::{Activation, conv2d, linear};
+use super::{Activation, conv2d, convolve, linear};
 use crate::energy::Classifier;
 use crate::error::{self, ensure};
 use crate::noise::Noise;
@@ -91,7 +91,9 @@ impl Cnn {
     /// # Shapes
     /// `[batch, in_channels, height, width]` to `[batch, last of channels]`.
     pub fn features(&self, x: Tensor<4>) -> Tensor<2> {
-        mean_over_places(self.convs.iter().fold(x, |x, conv| self.activation.forward(conv.forward(x))))
+        let Some((first, others)) = self.convs.split_first() else { return mean_over_places(x) };
+        let x = others.iter().fold(convolve(first, x), |x, conv| self.activation.then_conv(conv, x));
+        mean_over_places(self.activation.forward(x))
     }
 }
 

@@ -11,7 +11,7 @@ mod init;
 mod mlp;
 mod wide_resnet;
 
-pub use activation::{Activation, leaky_relu};
+pub use activation::{Activation, convolve, leaky_relu};
 pub use cnn::{Cnn, CnnConfig};
 pub use init::{batch_norm, conv2d, linear};
 pub use mlp::{Mlp, MlpConfig};

@@ -8,7 +8,7 @@ use burn::nn::{BatchNorm, Linear, LinearConfig, PaddingConfig2d};
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::{Activation, batch_norm, conv2d, linear};
+use super::{Activation, batch_norm, conv2d, convolve, linear};
 use crate::energy::Classifier;
 use crate::error::{self, ensure};
 use crate::noise::Noise;
@@ -158,11 +158,11 @@ impl ResidualBlock {
     /// `[batch, inputs, height, width]` to `[batch, planes, ⌈height/stride⌉, ⌈width/stride⌉]`.
     fn forward(&self, x: Tensor<4>) -> Tensor<4> {
         let residual = match &self.shortcut {
-            Some(shortcut) => shortcut.forward(x.clone()),
+            Some(shortcut) => convolve(shortcut, x.clone()),
             None => x.clone(),
         };
-        let x = self.conv1.forward(self.activation.forward(normalised(&self.norm1, x)));
-        let x = self.conv2.forward(self.activation.forward(normalised(&self.norm2, x)));
+        let x = self.activation.then_conv(&self.conv1, normalised(&self.norm1, x));
+        let x = self.activation.then_conv(&self.conv2, normalised(&self.norm2, x));
         x + residual
     }
 }
@@ -210,7 +210,7 @@ impl WideResNet {
     /// `[batch, in_channels, height, width]` to `[batch, 64 width]`.
     pub fn features(&self, x: Tensor<4>) -> Tensor<2> {
         let blocks = self.group1.iter().chain(&self.group2).chain(&self.group3);
-        let x = blocks.fold(self.conv1.forward(x), |x, block| block.forward(x));
+        let x = blocks.fold(convolve(&self.conv1, x), |x, block| block.forward(x));
         mean_over_places(self.activation.forward(normalised(&self.norm, x)))
     }
 }

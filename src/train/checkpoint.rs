@@ -22,6 +22,7 @@ use super::checkpoint_files::{
     Manifest, Seal, from_safetensors, remove, sync_folder, to_json, to_safetensors, write_synced,
 };
 use super::guard::GuardState;
+use super::saved::Saved;
 use super::state::Snapshot;
 use crate::error::{Error, Result, ensure};
 use crate::noise::Noise;
@@ -116,17 +117,6 @@ pub struct Progress {
     pub best: Option<Best>,
     /// The configuration of the run, as its program described it.
     pub configuration: serde_json::Value,
-}
-
-/// A checkpoint that is whole: every file was there and had the size and the checksum of the manifest.
-#[derive(Debug)]
-pub struct Saved {
-    pub(super) snapshot: Snapshot,
-    pub(super) objective: NamedTensors,
-    /// Where the run stood.
-    pub progress: Progress,
-    /// The checkpoint's folder.
-    pub path: PathBuf,
 }
 
 /// A checkpoint that is written and not yet in place.

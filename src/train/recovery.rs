@@ -2,7 +2,7 @@
 
 use burn::module::Module;
 
-use super::checkpoint::{Best, Progress, Staged};
+use super::checkpoint::{Best, Checkpoints, Progress, Staged};
 use super::gradients::is_finite;
 use super::guard::{Cause, GuardState, Policy};
 use super::record::{Event, EventRecord, Record};
@@ -81,8 +81,7 @@ where
         if !is_new || !(is_best || at.is_multiple_of(checkpoints.config().every)) {
             return Ok(None);
         }
-        let snapshot = self.snapshot(state)?;
-        let staged = checkpoints.stage(&snapshot, &state.objective.save(), &self.progress(state))?;
+        let (snapshot, staged) = self.staged(checkpoints, state)?;
         Ok(Some(Pending { staged, snapshot, best_before: self.best_before.clone() }))
     }
 
@@ -108,14 +107,20 @@ where
             tracing::warn!(iteration = state.iteration, "the weights are not finite: no last checkpoint");
             return Ok(());
         }
-        let snapshot = self.snapshot(state)?;
-        let staged = checkpoints.stage(&snapshot, &state.objective.save(), &self.progress(state))?;
+        let (_, staged) = self.staged(checkpoints, state)?;
         checkpoints.commit(staged).map(|_| ())
     }
 
-    fn snapshot(&self, state: &TrainState<M, O::State>) -> Result<Snapshot> {
-        Snapshot::of(&state.model, state.average.as_ref(), &state.optimizer, state.iteration)
-            .map_err(|reason| Error::checkpoint("(in memory)", reason))
+    fn staged(
+        &self,
+        checkpoints: &Checkpoints,
+        state: &TrainState<M, O::State>,
+    ) -> Result<(Snapshot, Staged)> {
+        let snapshot =
+            Snapshot::of(&state.model, state.average.as_ref(), &state.optimizer, state.iteration)
+                .map_err(|reason| Error::checkpoint("(in memory)", reason))?;
+        let staged = checkpoints.stage(&snapshot, &state.objective.save(), &self.progress(state))?;
+        Ok((snapshot, staged))
     }
 
     fn progress(&self, state: &TrainState<M, O::State>) -> Progress {

@@ -67,22 +67,24 @@ impl Snapshot {
 
     /// Puts the weights back into `state`, whose iteration stays as it is.
     pub fn restore<M: Module, S>(&self, state: TrainState<M, S>) -> Result<TrainState<M, S>, String> {
-        let load = |module: M, bytes: &[u8]| {
-            ModuleRecord::from_bytes(Bytes::from_bytes_vec(bytes.to_vec()))
-                .and_then(|record| module.try_load_record(record))
-                .map_err(|error| error.to_string())
-        };
         let average = match (state.average, &self.average) {
-            (Some(average), Some(bytes)) => Some(load(average, bytes)?),
+            (Some(average), Some(bytes)) => Some(load_record(average, bytes)?),
             (Some(_), None) => return Err("holds no averaged weights".to_owned()),
             (None, _) => None,
         };
         let optimizer = Bytes::from_bytes_vec(self.optimizer.clone());
         Ok(TrainState {
-            model: load(state.model, &self.model)?,
+            model: load_record(state.model, &self.model)?,
             average,
             optimizer: state.optimizer.from_bytes(optimizer).map_err(|error| error.to_string())?,
             ..state
         })
     }
+}
+
+/// A module with the weights of a record.
+pub(super) fn load_record<M: Module>(module: M, bytes: &[u8]) -> Result<M, String> {
+    ModuleRecord::from_bytes(Bytes::from_bytes_vec(bytes.to_vec()))
+        .and_then(|record| module.try_load_record(record))
+        .map_err(|error| error.to_string())
 }

@@ -6,7 +6,8 @@ use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 
-use super::checkpoint::{Best, Checkpoints, Saved};
+use super::checkpoint::{Best, Checkpoints};
+use super::saved::Saved;
 use super::guard::{GuardConfig, GuardState};
 use super::iteration::Step;
 use super::learning_rate::LearningRate;

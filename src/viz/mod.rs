@@ -1,6 +1,7 @@
 //! What a person looks at: image grids and heat maps as PNG, charts as SVG, and a report that holds them all.
 
 mod axis;
+mod block;
 mod bars;
 mod contour;
 mod curves;

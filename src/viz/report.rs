@@ -6,21 +6,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::block::{Block, heading};
 use super::file;
-use super::frame::SVG_START;
-use super::picture::base64;
 use super::text::escape;
-use crate::error::Result;
-
-/// A part of a page, in reading order.
-#[derive(Debug, Clone, PartialEq)]
-enum Block {
-    Summary(Vec<(String, String)>),
-    Section { heading: String, text: String },
-    Svg { svg: String, caption: String },
-    Image { uri: String, caption: String },
-    Table { headers: Vec<String>, rows: Vec<Vec<String>> },
-}
+use crate::error::{Error, Result, ensure};
 
 /// A page under construction. All text is escaped.
 ///
@@ -108,15 +97,15 @@ impl Report {
         self
     }
 
-    /// The page.
-    pub fn to_html(&self) -> String {
-        let title = escape(&self.title);
-        let mut body = format!("<h1>{title}</h1>\n");
+    /// Title, contents and blocks; `prefix` keeps the links of several reports on one page apart.
+    fn body(&self, prefix: &str) -> String {
+        let mut body = format!("<h1>{}</h1>\n", escape(&self.title));
         let headings: Vec<&str> = self.blocks.iter().filter_map(heading).collect();
         if headings.len() > 3 {
             body.push_str("<nav aria-label=\"Contents\"><ul>\n");
             for (index, heading) in headings.iter().enumerate() {
-                let _ = writeln!(body, "<li><a href=\"#section-{}\">{}</a></li>", index + 1, escape(heading));
+                let (number, heading) = (index + 1, escape(heading));
+                let _ = writeln!(body, "<li><a href=\"#{prefix}section-{number}\">{heading}</a></li>");
             }
             body.push_str("</ul></nav>\n");
         }
@@ -124,15 +113,21 @@ impl Report {
         for block in &self.blocks {
             if let Some(heading) = heading(block) {
                 section += 1;
-                let _ = writeln!(body, "<h2 id=\"section-{section}\">{}</h2>", escape(heading));
+                let _ = writeln!(body, "<h2 id=\"{prefix}section-{section}\">{}</h2>", escape(heading));
             }
             block.write(&mut body);
         }
+        body
+    }
+
+    /// The page.
+    pub fn to_html(&self) -> String {
+        let (title, body) = (escape(&self.title), self.body(""));
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-             <style>\n{}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n",
+             <style>\n{}</style>\n</head>\n<body>\n<main>\n{body}{END}",
             include_str!("report.css"),
         )
     }
@@ -144,121 +139,41 @@ impl Report {
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         file::write(path, self.to_html().as_bytes())
     }
-}
 
-/// The heading of a block, if it has one.
-fn heading(block: &Block) -> Option<&str> {
-    match block {
-        Block::Section { heading, .. } if !heading.trim().is_empty() => Some(heading),
-        _ => None,
-    }
-}
-
-impl Block {
-    fn write(&self, out: &mut String) {
-        match self {
-            Self::Summary(pairs) => {
-                out.push_str("<div class=\"scroll\"><table class=\"summary\"><tbody>\n");
-                for (key, value) in pairs {
-                    let (key, value) = (escape(key), escape(value));
-                    let _ = writeln!(out, "<tr><th scope=\"row\">{key}</th><td>{value}</td></tr>");
-                }
-                out.push_str("</tbody></table></div>\n");
-            }
-            Self::Section { text, .. } => {
-                for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty()) {
-                    let _ = writeln!(out, "<p>{}</p>", escape(paragraph.trim()));
-                }
-            }
-            Self::Svg { svg, caption } => {
-                if is_plain(svg) {
-                    figure(out, "chart", svg, caption);
-                } else {
-                    let uri = base64(svg.as_bytes());
-                    let alt = escape(caption);
-                    let image = format!("<img src=\"data:image/svg+xml;base64,{uri}\" alt=\"{alt}\">");
-                    figure(out, "chart", &image, caption);
-                }
-            }
-            Self::Image { uri, caption } => {
-                let data = uri.strip_prefix("data:image/png;base64,");
-                let coded = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
-                if data.is_some_and(|data| data.chars().all(coded)) {
-                    figure(
-                        out,
-                        "image",
-                        &format!("<img src=\"{uri}\" alt=\"{}\">", escape(caption)),
-                        caption,
-                    );
-                } else {
-                    figure(
-                        out,
-                        "image",
-                        "<p>(This picture is not a PNG data URI and is not shown.)</p>",
-                        caption,
-                    );
-                }
-            }
-            Self::Table { headers, rows } => {
-                let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(headers.len());
-                out.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>");
-                let number = |cell: &str| cell.trim().trim_end_matches('%').parse::<f64>().is_ok();
-                // A column of numbers only is aligned to the right, with its header.
-                let numeric: Vec<bool> = (0..columns)
-                    .map(|column| {
-                        let mut cells = rows.iter().filter_map(|row| row.get(column)).peekable();
-                        cells.peek().is_some() && cells.all(|cell| number(cell))
-                    })
-                    .collect();
-                let class = |right: bool| if right { " class=\"number\"" } else { "" };
-                for (column, right) in numeric.iter().enumerate() {
-                    let header = headers.get(column).map_or(String::new(), |header| escape(header));
-                    let _ = write!(out, "<th scope=\"col\"{}>{header}</th>", class(*right));
-                }
-                out.push_str("</tr></thead>\n<tbody>\n");
-                for row in rows {
-                    out.push_str("<tr>");
-                    for (column, right) in numeric.iter().enumerate() {
-                        let cell = row.get(column).map_or("", String::as_str);
-                        let _ = write!(out, "<td{}>{}</td>", class(*right), escape(cell));
-                    }
-                    out.push_str("</tr>\n");
-                }
-                out.push_str("</tbody></table></div>\n");
-            }
+    /// Adds this report at the end of the page at `path`, in place of one added there before as the part `name`,
+    /// a word of letters and digits. Without a page there, this is the page.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read or written, [`Error::Data`](crate::Error::Data)
+    /// if it is not a page of this crate, [`Error::Config`](crate::Error::Config) if the name is no such word.
+    pub fn add_to(&self, path: impl AsRef<Path>, name: &str) -> Result<()> {
+        let path = path.as_ref();
+        let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric());
+        ensure(is_word, "name of the part", name, "letters and digits")?;
+        if !path.exists() {
+            return self.write(path);
         }
+        let page = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
+        let Some(page) = page.strip_suffix(END) else {
+            return Err(Error::data(path, 0, "is not a report of this crate: it does not end like one"));
+        };
+        let (open, close) = (format!("<section id=\"part-{name}\">\n"), "</section><!-- part -->\n");
+        let (before, after) = match page.split_once(&open) {
+            Some((before, rest)) => (before, rest.split_once(close).map_or("", |(_, after)| after)),
+            None => (page, ""),
+        };
+        let body = self.body(&format!("{name}-"));
+        file::write(path, format!("{before}{after}{open}{body}{close}{END}").as_bytes())
     }
 }
 
-fn figure(out: &mut String, class: &str, content: &str, caption: &str) {
-    let caption = escape(caption);
-    let _ = writeln!(
-        out,
-        "<figure class=\"{class}\"><div class=\"scroll\" tabindex=\"0\">{content}</div>\
-         <figcaption>{caption}</figcaption></figure>"
-    );
-}
-
-/// Whether an SVG is one of this crate's charts and holds nothing that a browser would run or fetch.
-fn is_plain(svg: &str) -> bool {
-    let lower = svg.to_lowercase();
-    let active =
-        ["<script", "<foreignobject", "<animate", "<set", "<a ", "<use", "javascript:", "url(", "@import"];
-    let links =
-        lower.match_indices("href=").all(|(at, _)| lower[at + 5..].starts_with("\"data:image/png;base64,"));
-    // Attributes that begin with "on" follow a space; in text an equals sign after them only errs on the
-    // side of an image.
-    let handlers = lower.split_ascii_whitespace().any(|word| word.starts_with("on") && word.contains('='));
-    svg.starts_with(SVG_START)
-        && svg.trim_end().ends_with("</svg>")
-        && links
-        && !handlers
-        && !active.iter().any(|word| lower.contains(word))
-}
+/// How a page ends.
+const END: &str = "</main>\n</body>\n</html>\n";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::viz::frame::SVG_START;
     use crate::viz::Chart;
 
     #[test]
@@ -320,5 +235,30 @@ mod tests {
         let report = Report::new("Run");
         report.write(&path).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), report.to_html());
+    }
+
+    #[test]
+    fn a_part_is_added_once_and_replaced_by_its_next_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.html");
+        let part = |text: &str| Report::new("Evaluation").section("Calibration", text);
+        part("alone").add_to(&path, "evaluation").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), part("alone").to_html());
+
+        Report::new("A run").section("Accuracy", "high").write(&path).unwrap();
+        part("first").add_to(&path, "evaluation").unwrap();
+        Report::new("Other").add_to(&path, "other").unwrap();
+        part("second").add_to(&path, "evaluation").unwrap();
+        let page = std::fs::read_to_string(&path).unwrap();
+        assert!(page.contains("high") && page.contains("<h1>Other</h1>") && page.ends_with(END));
+        assert!(page.contains("<p>second</p>") && !page.contains("<p>first</p>"));
+        assert!(page.contains("id=\"section-1\"") && page.contains("id=\"evaluation-section-1\""));
+        assert_eq!((page.matches("<main>").count(), page.matches("part-evaluation").count()), (1, 1));
+
+        let error = part("x").add_to(&path, "a b").unwrap_err().to_string();
+        assert!(error.contains("name of the part = a b"), "{error}");
+        std::fs::write(&path, "<p>not ours</p>").unwrap();
+        let error = part("x").add_to(&path, "evaluation").unwrap_err().to_string();
+        assert!(error.contains("is not a report of this crate"), "{error}");
     }
 }

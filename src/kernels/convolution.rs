@@ -1,0 +1,212 @@
+//! A leaky ReLU and a convolution behind it, on plain slices: the forward pass and its three gradients.
+//!
+//! Work is shared among threads so that no sum depends on how many there are.
+
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::correlate::{Plan, Run, lanes, packed, runs};
+use super::geometry::Geometry;
+use super::outer::Outer;
+use super::planes::{Planes, leaky_slope};
+
+/// output = bias + weight * leaky(input), for images `[batch, channels, height, width]`.
+pub fn forward(g: &Geometry, slope: f32, input: &[f32], weight: &[f32], bias: &[f32], output: &mut [f32]) {
+    let arch = Arch::new();
+    let lanes = lanes(arch);
+    let planes = Planes::of_input(g, lanes);
+    let taps = planes.taps(g.channels[0], g.kernel);
+    let [rows, columns] = g.output();
+    let plan = Plan {
+        weights: packed(taps.len(), g.channels[1], |channel, tap| weight[channel * taps.len() + tap]),
+        runs: runs([rows, columns], lanes, |row, column, count| Run {
+            source: row * g.stride[0] * planes.pitch + column,
+            target: row * columns + column,
+            count,
+        }),
+        taps,
+        step: 1,
+        plane: rows * columns,
+    };
+    let images = output.par_chunks_exact_mut(g.outputs()).zip(input.par_chunks_exact(g.inputs()));
+    let buffer = || planes.buffer(g.channels[0], lanes);
+    images.for_each_init(buffer, |source, (output, input)| {
+        planes.fill(input, g.input, slope, source);
+        plan.run(arch, source, Some(bias), output);
+    });
+}
+
+/// The gradient in `input`: the gradient of the output, correlated with the kernel turned, for each phase of the
+/// stride; then through the leaky ReLU.
+pub fn input_gradient(
+    g: &Geometry,
+    slope: f32,
+    input: &[f32],
+    weight: &[f32],
+    gradient: &[f32],
+    result: &mut [f32],
+) {
+    let arch = Arch::new();
+    let lanes = lanes(arch);
+    let axes = [Phases::of(g, 0), Phases::of(g, 1)];
+    let planes = Planes {
+        before: [axes[0].taps - 1, axes[1].taps - 1],
+        rows: axes[0].quotients + axes[0].taps - 1,
+        pitch: axes[1].quotients.next_multiple_of(lanes) + axes[1].taps - 1 + lanes,
+        phases: 1,
+    };
+    let mut plans = Vec::with_capacity(g.stride[0] * g.stride[1]);
+    for row in 0..g.stride[0] {
+        for column in 0..g.stride[1] {
+            plans.push(turned(g, [row, column], axes, &planes, weight, lanes));
+        }
+    }
+    let images = result.par_chunks_exact_mut(g.inputs()).zip(gradient.par_chunks_exact(g.outputs()));
+    let buffer = || planes.buffer(g.channels[1], lanes);
+    images.zip(input.par_chunks_exact(g.inputs())).for_each_init(
+        buffer,
+        |source, ((result, gradient), input)| {
+            planes.fill(gradient, g.output(), 1.0, source);
+            for plan in &plans {
+                plan.run(arch, source, None, result);
+            }
+            if slope != 1.0 {
+                for (result, input) in result.iter_mut().zip(input) {
+                    *result *= leaky_slope(*input, slope);
+                }
+            }
+        },
+    );
+}
+
+/// One axis of the gradient in the image: input `i` gets the outputs `q - t` through the taps `r + t stride`, where
+/// `q` and `r` are the quotient and the remainder of `i + padding` by the stride.
+#[derive(Debug, Clone, Copy)]
+struct Phases {
+    /// The most taps that an input has.
+    taps: usize,
+    /// One more than the largest quotient.
+    quotients: usize,
+    stride: usize,
+    padding: usize,
+    input: usize,
+}
+
+impl Phases {
+    fn of(g: &Geometry, axis: usize) -> Self {
+        let (stride, padding, input) = (g.stride[axis], g.padding[axis], g.input[axis]);
+        Self {
+            taps: g.kernel[axis].div_ceil(stride),
+            quotients: (input - 1 + padding) / stride + 1,
+            stride,
+            padding,
+            input,
+        }
+    }
+
+    /// The first quotient of a remainder that is an input, that input, and how many there are.
+    fn inputs(&self, remainder: usize) -> (usize, usize, usize) {
+        let quotient = self.padding.saturating_sub(remainder).div_ceil(self.stride);
+        let first = quotient * self.stride + remainder - self.padding;
+        (quotient, first, self.input.saturating_sub(first).div_ceil(self.stride))
+    }
+}
+
+fn turned(
+    g: &Geometry,
+    remainders: [usize; 2],
+    axes: [Phases; 2],
+    planes: &Planes,
+    weight: &[f32],
+    lanes: usize,
+) -> Plan {
+    let [channels_in, channels_out] = g.channels;
+    let (mut taps, mut places) = (Vec::new(), Vec::new());
+    for channel in 0..channels_out {
+        for (down, row) in (remainders[0]..g.kernel[0]).step_by(g.stride[0]).enumerate() {
+            for (right, column) in (remainders[1]..g.kernel[1]).step_by(g.stride[1]).enumerate() {
+                taps.push(planes.at(channel, axes[0].taps - 1 - down, axes[1].taps - 1 - right));
+                places.push(channel * channels_in * g.places() + row * g.kernel[1] + column);
+            }
+        }
+    }
+    let (quotient_row, first_row, rows) = axes[0].inputs(remainders[0]);
+    let (quotient_column, first_column, columns) = axes[1].inputs(remainders[1]);
+    Plan {
+        weights: packed(taps.len(), channels_in, |channel, tap| weight[places[tap] + channel * g.places()]),
+        taps,
+        runs: runs([rows, columns], lanes, |row, column, count| Run {
+            source: (quotient_row + row) * planes.pitch + quotient_column + column,
+            target: (first_row + row * g.stride[0]) * g.input[1] + first_column + column * g.stride[1],
+            count,
+        }),
+        step: g.stride[1],
+        plane: g.input[0] * g.input[1],
+    }
+}
+
+/// The gradient in the weight, `[out, in, height, width]`.
+pub fn weight_gradient(g: &Geometry, slope: f32, input: &[f32], gradient: &[f32], result: &mut [f32]) {
+    let arch = Arch::new();
+    let lanes = lanes(arch);
+    let planes = Planes::of_input(g, lanes);
+    let [rows, columns] = g.output();
+    let places: Vec<usize> = (0..rows * columns)
+        .map(|place| place / columns * g.stride[0] * planes.pitch + place % columns)
+        .collect();
+    let pitch = g.channels[1].next_multiple_of(lanes);
+    let turned = places_first(gradient, g.outputs(), places.len(), pitch);
+
+    let share = 10usize.div_ceil(g.places()).min(g.channels[0]);
+    let plane = g.input[0] * g.input[1];
+    let shares: Vec<Vec<f32>> = (0..g.channels[0])
+        .into_par_iter()
+        .step_by(share)
+        .map(|first| {
+            let channels = first..g.channels[0].min(first + share);
+            let taps = planes.taps(channels.len(), g.kernel);
+            let mut source = planes.buffer(channels.len(), lanes);
+            let mut sums = vec![0.0; taps.len() * pitch];
+            let images = input.chunks_exact(g.inputs()).zip(turned.chunks_exact(places.len() * pitch));
+            for (image, gradient) in images {
+                let image = &image[channels.start * plane..channels.end * plane];
+                planes.fill(image, g.input, slope, &mut source);
+                let (taps, places, source, sums) = (&taps, &places, &source, &mut sums);
+                Outer { taps, places, source, gradient, pitch, sums }.run(arch);
+            }
+            sums
+        })
+        .collect();
+    let taps = g.channels[0] * g.places();
+    for (tap, sums) in shares.iter().flat_map(|sums| sums.chunks_exact(pitch)).enumerate() {
+        for (channel, sum) in sums[..g.channels[1]].iter().enumerate() {
+            result[channel * taps + tap] = *sum;
+        }
+    }
+}
+
+/// Images `[batch, channels, places]` as `[batch, places, pitch]`.
+fn places_first(images: &[f32], size: usize, places: usize, pitch: usize) -> Vec<f32> {
+    let mut turned = vec![0.0; images.len() / size * places * pitch];
+    turned.par_chunks_exact_mut(places * pitch).zip(images.par_chunks_exact(size)).for_each(
+        |(turned, image)| {
+            for (channel, plane) in image.chunks_exact(places).enumerate() {
+                for (turned, value) in turned.chunks_exact_mut(pitch).zip(plane) {
+                    turned[channel] = *value;
+                }
+            }
+        },
+    );
+    turned
+}
+
+/// The gradient in the bias: the sum over images and places.
+pub fn bias_gradient(g: &Geometry, gradient: &[f32], result: &mut [f32]) {
+    result.fill(0.0);
+    let places = g.outputs() / g.channels[1];
+    for image in gradient.chunks_exact(g.outputs()) {
+        for (result, plane) in result.iter_mut().zip(image.chunks_exact(places)) {
+            *result += plane.iter().sum::<f32>();
+        }
+    }
+}

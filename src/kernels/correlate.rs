@@ -1,0 +1,142 @@
+//! The operation that a convolution and its gradient in the image both are: every output is a sum of weights
+//! times inputs at fixed distances.
+
+use pulp::{Arch, Simd, WithSimd, bytemuck};
+
+/// Channels that share every load of an input.
+pub const BLOCK: usize = 4;
+/// Registers of neighbouring places that share every weight. With [`BLOCK`] channels the sums, the inputs and a
+/// weight fill eleven of the sixteen registers that most machines have; three would spill.
+const REGISTERS: usize = 2;
+
+/// Neighbouring outputs in a row: where their inputs start, where they go, how many they are.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    /// Into the buffer of the image.
+    pub source: usize,
+    /// Into the plane of a channel.
+    pub target: usize,
+    /// At most one register.
+    pub count: usize,
+}
+
+/// What is summed for the outputs of an image.
+#[derive(Debug)]
+pub struct Plan {
+    /// The distance of every tap from the start of a run.
+    pub taps: Vec<usize>,
+    /// `[channels / BLOCK, taps, BLOCK]`, see [`packed`].
+    pub weights: Vec<f32>,
+    /// Every output of a channel.
+    pub runs: Vec<Run>,
+    /// The distance between two neighbours of a run in the plane.
+    pub step: usize,
+    /// The numbers in the plane of a channel.
+    pub plane: usize,
+}
+
+impl Plan {
+    /// Sets the outputs `[channels, plane]` that this plan has runs for.
+    pub fn run(&self, arch: Arch, source: &[f32], bias: Option<&[f32]>, target: &mut [f32]) {
+        arch.dispatch(Correlate { plan: self, source, bias, target });
+    }
+}
+
+/// The runs of a grid of outputs, whole registers and what is left of each row.
+pub fn runs(size: [usize; 2], lanes: usize, run: impl Fn(usize, usize, usize) -> Run) -> Vec<Run> {
+    let mut runs = Vec::with_capacity(size[0] * size[1].div_ceil(lanes));
+    for row in 0..size[0] {
+        runs.extend((0..size[1]).step_by(lanes).map(|column| run(row, column, lanes.min(size[1] - column))));
+    }
+    runs
+}
+
+/// Weights in the order in which they are read; channels that a last block lacks weigh nothing.
+pub fn packed(taps: usize, channels: usize, weight: impl Fn(usize, usize) -> f32) -> Vec<f32> {
+    let mut packed = Vec::with_capacity(channels.next_multiple_of(BLOCK) * taps);
+    for first in (0..channels).step_by(BLOCK) {
+        for tap in 0..taps {
+            packed.extend((first..first + BLOCK).map(|c| if c < channels { weight(c, tap) } else { 0.0 }));
+        }
+    }
+    packed
+}
+
+/// The numbers that a register of this machine holds.
+pub fn lanes(arch: Arch) -> usize {
+    struct Lanes;
+    impl WithSimd for Lanes {
+        type Output = usize;
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> usize {
+            S::F32_LANES
+        }
+    }
+    arch.dispatch(Lanes)
+}
+
+#[inline(always)]
+pub(super) fn load<S: Simd>(source: &[f32], at: usize) -> S::f32s {
+    S::as_simd_f32s(&source[at..at + S::F32_LANES]).0[0]
+}
+
+struct Correlate<'a> {
+    plan: &'a Plan,
+    source: &'a [f32],
+    bias: Option<&'a [f32]>,
+    target: &'a mut [f32],
+}
+
+impl WithSimd for Correlate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { plan, source, bias, target } = self;
+        let weights = plan.weights.chunks_exact((plan.taps.len() * BLOCK).max(1));
+        for (block, (weights, planes)) in weights.zip(target.chunks_mut(BLOCK * plan.plane)).enumerate() {
+            let start: [S::f32s; BLOCK] = std::array::from_fn(|o| {
+                simd.splat_f32s(bias.and_then(|bias| bias.get(block * BLOCK + o)).copied().unwrap_or(0.0))
+            });
+            for runs in plan.runs.chunks(REGISTERS) {
+                let from = std::array::from_fn(|v| runs[v.min(runs.len() - 1)].source);
+                let sums = sums::<S>(simd, &plan.taps, pulp::as_arrays(weights).0, source, from, start);
+                for (plane, sums) in planes.chunks_exact_mut(plan.plane).zip(&sums) {
+                    for (run, sum) in runs.iter().zip(sums) {
+                        let values: &[f32] = bytemuck::cast_slice(std::slice::from_ref(sum));
+                        let values = &values[..run.count];
+                        if plan.step == 1 {
+                            plane[run.target..run.target + run.count].copy_from_slice(values);
+                        } else {
+                            let places = plane[run.target..].iter_mut().step_by(plan.step);
+                            places.zip(values).for_each(|(place, value)| *place = *value);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The loop that a chain spends its time in.
+#[inline(always)]
+fn sums<S: Simd>(
+    simd: S,
+    taps: &[usize],
+    weights: &[[f32; BLOCK]],
+    source: &[f32],
+    from: [usize; REGISTERS],
+    start: [S::f32s; BLOCK],
+) -> [[S::f32s; REGISTERS]; BLOCK] {
+    let mut sums: [[S::f32s; REGISTERS]; BLOCK] = std::array::from_fn(|o| [start[o]; REGISTERS]);
+    for (tap, weights) in taps.iter().zip(weights) {
+        let inputs: [S::f32s; REGISTERS] = std::array::from_fn(|v| load::<S>(source, from[v] + tap));
+        for o in 0..BLOCK {
+            let weight = simd.splat_f32s(weights[o]);
+            for v in 0..REGISTERS {
+                sums[o][v] = simd.mul_add_e_f32s(weight, inputs[v], sums[o][v]);
+            }
+        }
+    }
+    sums
+}

@@ -1,0 +1,208 @@
+//! Convolutions and leaky ReLUs of our own, for the one device on which Burn's cost more than they must: the CPU
+//! backend written in Rust.
+//!
+//! A network of this crate asks for [`leaky_conv2d`] or [`leaky_relu`]; each answers `None` where it has nothing
+//! better than Burn's operations, so that every other device keeps those. This is the only room that names a
+//! backend. The slices are worked on by [`convolution`], the rest here is what Burn needs to call it.
+
+mod convolution;
+mod correlate;
+mod extension;
+mod geometry;
+mod outer;
+mod planes;
+
+use burn::backend::{Dispatch, DispatchDevice};
+use burn::nn::PaddingConfig2d;
+use burn::nn::conv::Conv2d;
+use burn::tensor::{DType, Device, Tensor};
+
+use extension::Kernels;
+use geometry::Geometry;
+
+/// A leaky ReLU, and a convolution behind it; with a slope of 1 the convolution alone.
+///
+/// # Shapes
+/// `[batch, channels_in, height, width]` to `[batch, channels_out, height_out, width_out]`.
+pub fn leaky_conv2d(conv: &Conv2d, negative_slope: f64, x: &Tensor<4>) -> Option<Tensor<4>> {
+    let (weight, device) = (conv.weight.val(), x.device());
+    let geometry = geometry(conv, x)?;
+    if !is_ours(&device) || x.dtype() != DType::F32 || weight.dtype() != DType::F32 {
+        return None;
+    }
+    let bias = match &conv.bias {
+        Some(bias) => bias.val(),
+        None => Tensor::zeros([geometry.channels[1]], &weight.device()),
+    };
+    let output = <Dispatch as Kernels>::leaky_conv2d(
+        x.clone().into_dispatch(),
+        weight.into_dispatch(),
+        bias.into_dispatch(),
+        geometry,
+        negative_slope as f32,
+    );
+    Some(Tensor::from_dispatch(output))
+}
+
+/// The leaky ReLU of every element.
+///
+/// # Shapes
+/// Any, kept.
+pub fn leaky_relu<const D: usize>(x: &Tensor<D>, negative_slope: f64) -> Option<Tensor<D>> {
+    let ours = is_ours(&x.device()) && x.dtype() == DType::F32;
+    ours.then(|| {
+        Tensor::from_dispatch(<Dispatch as Kernels>::leaky_relu(
+            x.clone().into_dispatch(),
+            negative_slope as f32,
+        ))
+    })
+}
+
+fn is_ours(device: &Device) -> bool {
+    matches!(device.clone().without_autodiff().as_dispatch(), DispatchDevice::Flex(_))
+}
+
+/// The sizes, if this is a convolution of the kind that is done here and the input fits it.
+fn geometry(conv: &Conv2d, x: &Tensor<4>) -> Option<Geometry> {
+    let [_, channels, height, width] = x.dims();
+    let [outputs, inputs, kernel_height, kernel_width] = conv.weight.val().dims();
+    let kernel = [kernel_height, kernel_width];
+    let geometry = Geometry {
+        channels: [inputs, outputs],
+        input: [height, width],
+        kernel,
+        stride: conv.stride,
+        padding: padding(conv, kernel)?,
+    };
+    let plain = conv.groups == 1 && conv.dilation == [1, 1];
+    (plain && channels == inputs && geometry.is_valid()).then_some(geometry)
+}
+
+/// The padding, if it is the same at both ends of each axis.
+fn padding(conv: &Conv2d, kernel: [usize; 2]) -> Option<[usize; 2]> {
+    match conv.padding {
+        PaddingConfig2d::Valid => Some([0, 0]),
+        PaddingConfig2d::Explicit(top, left, bottom, right) => {
+            (top == bottom && left == right).then_some([top, left])
+        }
+        PaddingConfig2d::Same => {
+            let even = kernel.iter().any(|size| size.is_multiple_of(2));
+            (conv.stride == [1, 1] && !even).then(|| kernel.map(|size| size / 2))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::nn::conv::Conv2dConfig;
+    use burn::tensor::activation;
+    use proptest::prelude::*;
+
+    use crate::noise::{Noise, Stream};
+
+    /// Normal draws, of a size that rounding is small beside.
+    fn images(shape: [usize; 4], seed: u64) -> Tensor<4> {
+        Noise::host(seed).normal(shape, Stream::DATA, &Device::flex())
+    }
+
+    fn convolution(channels: [usize; 2], kernel: [usize; 2]) -> Conv2dConfig {
+        Conv2dConfig::new(channels, kernel)
+    }
+
+    /// A network's output and the gradients of Σ c y in x, weight and bias, for a random c.
+    fn everything(conv: &Conv2d, x: Tensor<4>, run: impl Fn(&Tensor<4>) -> Tensor<4>) -> [Vec<f32>; 4] {
+        let x = x.autodiff().require_grad();
+        let y = run(&x);
+        let c = images(y.dims(), 9).autodiff();
+        let mut grads = (y.clone() * c).sum().backward();
+        let bias = conv.bias.as_ref().expect("a bias").val();
+        let found = [
+            y.into_data(),
+            x.grad_remove(&mut grads).expect("a gradient in x").into_data(),
+            conv.weight.val().grad_remove(&mut grads).expect("one in the weight").into_data(),
+            bias.grad_remove(&mut grads).expect("one in the bias").into_data(),
+        ];
+        found.map(|data| data.try_to_vec().expect("32 bits"))
+    }
+
+    fn distance(ours: &[f32], burns: &[f32]) -> f64 {
+        assert_eq!(ours.len(), burns.len());
+        let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
+        let gap = norm(&mut ours.iter().zip(burns).map(|(a, b)| f64::from(a - b)));
+        gap / norm(&mut burns.iter().map(|b| f64::from(*b))).max(1e-6)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// The relative L2 distance is of the order of 1e-7; a tap too many or too few makes it a tenth or more.
+        #[test]
+        fn values_and_gradients_are_those_of_burn(
+            channels in [1usize..9, 1usize..20],
+            kernel in [1usize..5, 1usize..5],
+            more in [0usize..19, 0usize..19],
+            stride in [1usize..4, 1usize..4],
+            padding in [0usize..3, 0usize..3],
+            batch in 1usize..4,
+            slope in prop::sample::select(vec![1.0, 0.2, 0.0]),
+        ) {
+            let [down, right] = padding;
+            let conv = convolution(channels, kernel)
+                .with_stride(stride)
+                .with_padding(PaddingConfig2d::Explicit(down, right, down, right))
+                .init(&Device::flex().autodiff());
+            let x = images([batch, channels[0], kernel[0] + more[0], kernel[1] + more[1]], 2);
+            let ours = everything(&conv, x.clone(), |x| leaky_conv2d(&conv, slope, x).expect("ours"));
+            let burns = everything(&conv, x, |x| conv.forward(activation::leaky_relu(x.clone(), slope)));
+            for (what, (ours, burns)) in ["y", "x", "weight", "bias"].iter().zip(ours.iter().zip(&burns)) {
+                let distance = distance(ours, burns);
+                prop_assert!(distance < 5e-6, "{what}: {distance}");
+            }
+        }
+    }
+
+    #[test]
+    fn results_do_not_hang_on_the_number_of_threads() {
+        let conv = convolution([5, 7], [3, 3]).with_stride([2, 1]).init(&Device::flex().autodiff());
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+            pool.install(|| {
+                everything(&conv, images([9, 5, 12, 11], 3), |x| leaky_conv2d(&conv, 0.2, x).expect("ours"))
+            })
+        };
+        let alone = run(1);
+        assert!(alone == run(2) && alone == run(5));
+    }
+
+    #[test]
+    fn the_chain_asks_for_no_gradient_in_weights_and_gets_the_same_in_x() {
+        let conv = convolution([3, 4], [3, 3]).init(&Device::flex());
+        let x = images([2, 3, 6, 6], 4).autodiff().require_grad();
+        let slope = |y: Tensor<4>| x.grad(&y.powi_scalar(2).sum().backward()).expect("a gradient");
+        let ours = slope(leaky_conv2d(&conv, 0.2, &x).expect("ours"));
+        let burns = slope(conv.forward(activation::leaky_relu(x.clone(), 0.2)));
+        let [ours, burns] = [ours, burns].map(|g| g.into_data().try_to_vec::<f32>().expect("32 bits"));
+        assert!(distance(&ours, &burns) < 5e-6);
+        assert!(leaky_conv2d(&conv, 0.2, &x.clone().inner()).is_some_and(|y| !y.device().is_autodiff()));
+    }
+
+    #[test]
+    fn what_is_not_done_here_is_left_to_burn() {
+        let device = Device::flex();
+        let x = images([2, 4, 9, 9], 5);
+        let base = || convolution([4, 4], [3, 3]);
+        for conv in [
+            base().with_groups(2).init(&device),
+            base().with_dilation([2, 1]).init(&device),
+            base().with_padding(PaddingConfig2d::Explicit(1, 0, 0, 0)).init(&device),
+            convolution([3, 4], [3, 3]).init(&device),
+            convolution([4, 4], [10, 3]).init(&device),
+        ] {
+            assert!(leaky_conv2d(&conv, 0.2, &x).is_none(), "{conv}");
+        }
+        assert!(leaky_conv2d(&base().init(&device), 0.2, &x).is_some());
+        assert!(leaky_conv2d(&base().init(&device), 0.2, &x.clone().cast(DType::F64)).is_none());
+        assert!(leaky_relu(&x.cast(DType::F64), 0.2).is_none());
+    }
+}
