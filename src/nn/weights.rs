@@ -156,7 +156,7 @@ impl Weights {
             self.tensors.retain(|name, _| !is_batch_counter(name));
         }
         let refuse = |reason: String| Error::checkpoint(&self.source, reason);
-        module.valid(); // takes in the running statistics that Burn keeps aside, or they would come back later
+        let _ = module.valid(); // takes in the running statistics that Burn keeps aside, or they would come back later
         let expected: Vec<_> = layout
             .collect(&module)
             .into_iter()

@@ -39,7 +39,7 @@ pub struct ReferenceCheckpoint {
 ///
 /// Depth, width, norm (none or batch), classes and input channels are read off the keys and shapes. The
 /// activation is not in the file, and is the reference code's leaky ReLU of slope 0.2. Floats of another width
-/// become f32. Nothing in the file is run: see [the module](self).
+/// become f32. Nothing in the file is run: see [the module](crate::pytorch).
 ///
 /// # Errors
 /// As [`read_weights`]. [`Error::Checkpoint`] that lists every tensor which is missing, not expected, of another

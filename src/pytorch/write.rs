@@ -22,8 +22,8 @@ const ROOT: &str = "archive";
 /// Writes a checkpoint that the reference JEM code loads, and `torch.load` with `weights_only=True`.
 ///
 /// Besides the network and the buffer it has what the reference code's `load_state_dict` asks for and never
-/// uses: the heads `f.linear` and `energy_output`, as zeros. Without a buffer there is an empty list, as the
-/// reference code has it for no buffer. The file is put in place in one step.
+/// uses: the heads `f.linear` and `energy_output`, as zeros. Without a buffer, or with an empty one, there is an
+/// empty list, as the reference code has it for no buffer. The file is put in place in one step.
 ///
 /// # Errors
 /// [`Error::Config`] if the network's activation is not the reference code's leaky ReLU of slope 0.2, with which
@@ -38,6 +38,7 @@ pub fn write(path: impl AsRef<Path>, network: &WideResNet, buffer: Option<&Repla
     ensure(activation == Activation::default(), "WideResNet.activation", found, &allowed)?;
 
     let channels = network.conv1.weight.dims()[1];
+    let buffer = buffer.filter(|buffer| buffer.capacity() > 0);
     let buffer = buffer.and_then(|buffer| buffer.save().remove(BUFFER));
     let shape = buffer.as_ref().map(|data| data.shape().as_slice().to_vec());
     if let Some(shape) = shape.filter(|shape| shape[1] != channels) {
