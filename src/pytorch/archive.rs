@@ -15,9 +15,12 @@ use crate::persist::NamedTensors;
 
 /// The largest pickle that is read; that of a WideResNet-28-10 has some 20 kB.
 const MAX_PICKLE: u64 = 16 << 20;
+/// What files of PyTorch before 1.6 begin with: a pickle of their magic number.
+const LEGACY: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 
-/// Every tensor of a file that `torch.save` of PyTorch 1.6 or later wrote, by its path through the file's
-/// dictionaries and lists, joined by dots.
+/// Every tensor of a file that `torch.save` wrote, by its path through the file's dictionaries and lists, joined by
+/// dots. Files of PyTorch 1.6 and later are zip archives; those from 0.1.10 to 1.5, which have no checksums, are
+/// read too.
 ///
 /// A bare state dict gives its own keys, `{"state_dict": {"fc.weight": ..}}` gives `state_dict.fc.weight`.
 /// Tensors have the type that they are stored in, and lie as PyTorch has them:
@@ -46,43 +49,34 @@ pub fn read_weights(path: impl AsRef<Path>) -> Result<Weights> {
     Ok(Weights::new(path, tensors))
 }
 
-/// The size of the file, once its container and its pickle have been found to be in order.
+/// The size of the file, once its container and its pickles have been found to be in order.
 fn check(path: &Path) -> Result<u64> {
     let failed = |source| Error::io(path, source);
-    let refuse = |reason: String| Error::checkpoint(path, reason);
     let mut file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if metadata.is_dir() {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
     let mut start = Vec::new();
-    file.by_ref().take(64).read_to_end(&mut start).map_err(failed)?;
-    check_kind(&start).map_err(refuse)?;
-    // `ZipArchive` finds its own way; where the file stands does not matter.
-    let pickle = pickle(file).map_err(refuse)?;
-    guard::check(&pickle).map_err(refuse)?;
+    file.by_ref().take(262).read_to_end(&mut start).map_err(failed)?;
+    let is_tar = start.get(257..) == Some(b"ustar"); // PyTorch before 0.1.10
+    let checked = if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
+        // It finds its own way; where the file stands does not matter.
+        zipped_pickle(file).and_then(|pickle| guard::check(&pickle).map(|_| ()))
+    } else if start.starts_with(LEGACY) && !is_tar {
+        file.take(MAX_PICKLE).read_to_end(&mut start).map_err(failed)?;
+        check_legacy(&start)
+    } else if start.is_empty() {
+        Err("is empty".to_owned())
+    } else {
+        Err("is not a file of torch.save: neither a zip archive nor what PyTorch before 1.6 wrote".to_owned())
+    };
+    checked.map_err(|reason| Error::checkpoint(path, reason))?;
     Ok(metadata.len())
 }
 
-/// Says what a file is that is not a zip archive.
-fn check_kind(start: &[u8]) -> Result<(), String> {
-    /// What files of PyTorch before 1.6 begin with, as a pickle has it.
-    const LEGACY: [u8; 10] = [0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
-    if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
-        return Ok(());
-    }
-    if start.is_empty() {
-        return Err("is empty".to_owned());
-    }
-    if start.windows(LEGACY.len()).any(|bytes| bytes == LEGACY) {
-        let what = "is in the format of PyTorch before 1.6, which is not read";
-        return Err(format!("{what}: load it in PyTorch 1.6 or later and save it again"));
-    }
-    Err("is not a file of torch.save: not a zip archive".to_owned())
-}
-
 /// The one `data.pkl` of an archive.
-fn pickle(file: File) -> Result<Vec<u8>, String> {
+fn zipped_pickle(file: File) -> Result<Vec<u8>, String> {
     let broken = |error: &dyn std::fmt::Display| format!("is not a whole zip archive: {error}");
     let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|error| broken(&error))?;
     let mut found = Vec::new();
@@ -108,4 +102,13 @@ fn pickle(file: File) -> Result<Vec<u8>, String> {
     let mut pickle = Vec::new();
     entry.take(MAX_PICKLE).read_to_end(&mut pickle).map_err(|error| broken(&error))?;
     Ok(pickle)
+}
+
+/// The five pickles that a file of PyTorch before 1.6 begins with: magic number, version, system, object, keys.
+fn check_legacy(mut pickles: &[u8]) -> Result<(), String> {
+    for _ in 0..5 {
+        let end = guard::check(pickles)?;
+        pickles = &pickles[end..];
+    }
+    Ok(())
 }

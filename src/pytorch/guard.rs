@@ -21,16 +21,16 @@ const NAMES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Walks through the instructions of a pickle, without carrying any of them out.
+/// Walks through the instructions of a pickle, without carrying any of them out, and returns where it ends.
 ///
 /// `Err` says what is not allowed, and at which byte. Allowed are the instructions of protocol 2, which is what
 /// `torch.save` writes, less those that make objects of classes, and the names in [`NAMES`].
-pub(super) fn check(pickle: &[u8]) -> Result<(), String> {
+pub(super) fn check(pickle: &[u8]) -> Result<usize, String> {
     let mut rest = Rest { pickle, at: 0 };
     loop {
         let at = rest.at;
         match rest.byte()? {
-            b'.' => return Ok(()),
+            b'.' => return Ok(rest.at),
             // Marks, tuples, lists, dictionaries, None, true, false; memo by name of length 1 and 4; integers.
             b'('
             | b')'
@@ -49,7 +49,7 @@ pub(super) fn check(pickle: &[u8]) -> Result<(), String> {
             b'R' | b'b' | b'Q' => {}
             0x80 => match rest.byte()? {
                 2 => {}
-                other => return Err(format!("data.pkl is of pickle protocol {other}, expected 2")),
+                other => return Err(format!("its pickle is of protocol {other}, expected 2")),
             },
             b'q' | b'h' | b'K' => rest.skip(1)?,
             b'M' => rest.skip(2)?,
@@ -71,12 +71,12 @@ pub(super) fn check(pickle: &[u8]) -> Result<(), String> {
                 let known = NAMES.iter().any(|(of, names)| *of == module && names.contains(&name.as_str()));
                 if !known {
                     let what = "which is not part of a tensor; nothing of it was run";
-                    return Err(format!("data.pkl names {module}.{name} at byte {at}, {what}"));
+                    return Err(format!("its pickle names {module}.{name} at byte {at}, {what}"));
                 }
             }
             other => {
                 let what = "which no pickle of tensors has";
-                return Err(format!("data.pkl holds the instruction {other:#04x} at byte {at}, {what}"));
+                return Err(format!("its pickle holds the instruction {other:#04x} at byte {at}, {what}"));
             }
         }
     }
@@ -91,7 +91,7 @@ struct Rest<'a> {
 impl<'a> Rest<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], String> {
         let taken = self.pickle.get(self.at..).and_then(|rest| rest.get(..count));
-        let taken = taken.ok_or_else(|| format!("data.pkl ends at byte {} in mid-instruction", self.at))?;
+        let taken = taken.ok_or_else(|| format!("its pickle ends at byte {} in mid-instruction", self.at))?;
         self.at += count;
         Ok(taken)
     }
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn tensors_pass_and_everything_else_is_named() {
-        assert_eq!(check(b"\x80\x02}q\x00X\x01\x00\x00\x00aK\x01s."), Ok(()));
-        assert_eq!(check(b"ccollections\nOrderedDict\n)R."), Ok(()));
+        assert_eq!(check(b"\x80\x02}q\x00X\x01\x00\x00\x00aK\x01s."), Ok(15));
+        assert_eq!(check(b"ccollections\nOrderedDict\n)R. and what follows"), Ok(28));
         for (pickle, part) in [
             (b"cposix\nsystem\nX\x04\x00\x00\x00true\x85R.".as_slice(), "names posix.system at byte 0"),
             (b"\x80\x02ctorch\nload\n.", "names torch.load at byte 2"),

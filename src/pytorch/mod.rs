@@ -2,7 +2,7 @@
 //!
 //! A file of `torch.save` is a zip archive of tensors beside a pickle, which is a program: Python would run any
 //! function that it names. Here it is data. [`read_weights`] takes only pickles that rebuild tensors, and refuses
-//! a file that names anything else. [`read`] and [`write`] go between a [`WideResNet`](crate::nn::WideResNet)
+//! a file that names anything else. [`read()`] and [`write()`] go between a [`WideResNet`](crate::nn::WideResNet)
 //! and the checkpoints of the reference code of Grathwohl et al. 2020, arXiv 1912.03263:
 //!
 //! ```text

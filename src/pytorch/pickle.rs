@@ -87,7 +87,8 @@ mod tests {
         let mut pickle = Pickle::default();
         pickle.start_dict().text("a").tensor(0, &[2, 3]).text("b").empty_list();
         pickle.text("c").start_ordered_dict().text("d").tensor(1, &[]).end_dict().end_dict();
-        assert_eq!(guard::check(&pickle.stop()), Ok(()));
+        let pickle = pickle.stop();
+        assert_eq!(guard::check(&pickle), Ok(pickle.len()));
     }
 
     #[test]

@@ -139,6 +139,7 @@ def write_theirs(folder):
         "bare": (10, 2, True, 1, 2),
         "half": (10, 1, False, 3, 10),
         "double": (10, 1, True, 3, 10),
+        "legacy": (10, 1, True, 3, 10),
         "parameters": (10, 1, False, 3, 10),
     }.items():
         model = Jem(*configuration)
@@ -159,7 +160,7 @@ def write_theirs(folder):
             checkpoint["model_state_dict"] = dict(model.named_parameters())
             optimizer = torch.optim.Adam(model.parameters())
             checkpoint.update(epoch=3, best=0.5, optimizer_state_dict=optimizer.state_dict())
-        torch.save(checkpoint, folder / f"theirs-{name}.pt")
+        torch.save(checkpoint, folder / f"theirs-{name}.pt", _use_new_zipfile_serialization=name != "legacy")
         x = torch.randn(3, channels, 32, 32)
         with torch.no_grad():
             logits = model.eval()(x)

@@ -186,17 +186,15 @@ fn paths_that_are_no_files() {
 #[test]
 fn files_that_are_no_checkpoints() {
     refused(b"", &["is empty"]);
-    refused(b"weights", &["not a zip archive"]);
-    refused(b"\x80\x02}q\x00.", &["not a zip archive"]);
-    refused(b"\x08\0\0\0\0\0\0\0{}      ", &["not a zip archive"]); // safetensors
-    let legacy = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.";
-    refused(legacy, &["PyTorch before 1.6", "save it again"]);
+    refused(b"weights", &["neither a zip archive"]);
+    refused(b"\x80\x02}q\x00.", &["neither a zip archive"]);
+    refused(b"\x08\0\0\0\0\0\0\0{}      ", &["neither a zip archive"]); // safetensors
     refused(b"PK\x05\x06", &["not a whole zip archive"]);
     let stored = |name: &str, content| (name.to_owned(), content, CompressionMethod::Stored);
     refused(&archive(&[stored("ckpt/version", b"3".as_slice())]), &["holds 0 entries data.pkl"]);
     let two = [stored("a/data.pkl", b"}.".as_slice()), stored("b/data.pkl", b"}.".as_slice())];
     refused(&archive(&two), &["holds 2 entries data.pkl"]);
-    refused(&archive(&[stored("ckpt/data.pkl", b"".as_slice())]), &["data.pkl ends at byte 0"]);
+    refused(&archive(&[stored("ckpt/data.pkl", b"".as_slice())]), &["its pickle ends at byte 0"]);
     refused(
         &archive(&[stored("ckpt/data.pkl", b"K\x01.".as_slice())]),
         &["Expected a dictionary at the root"],
@@ -216,14 +214,52 @@ fn cut_short_anywhere() {
     for at in [length - 1, length - 22, length - 100, length * 9 / 10, length / 2, length / 10, 1000, 64, 4] {
         refused(&whole[..at], &["not a whole zip archive"]);
     }
-    refused(&whole[..3], &["not a zip archive"]);
+    refused(&whole[..3], &["neither a zip archive"]);
     // The pickle alone, cut within each of its last instructions.
     let state = state();
     let pickle = nested(&state, b"");
     for cut in 1..200 {
         let error = read(&file(&pickle[..pickle.len() - cut], &state)).unwrap_err().to_string();
-        assert!(error.contains("data.pkl ends at byte"), "{error}");
+        assert!(error.contains("its pickle ends at byte"), "{error}");
     }
+}
+
+/// A file as PyTorch before 1.6 wrote it.
+fn legacy(pickle: &[u8], state: &State) -> Vec<u8> {
+    let magic = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.".to_vec();
+    let system = [b"\x80\x02}(".to_vec(), text("little_endian"), b"\x88u.".to_vec()].concat();
+    let keys: Vec<u8> = (0..state.len()).flat_map(|number| text(&number.to_string())).collect();
+    let keys = [b"\x80\x02](".to_vec(), keys, b"e.".to_vec()].concat();
+    let value = |stored: &Stored| {
+        let count = (stored.bytes.len() / stored.width) as u64;
+        [count.to_le_bytes().as_slice(), &stored.bytes].concat()
+    };
+    let values: Vec<u8> = state.values().flat_map(value).collect();
+    [magic, system, pickle.to_vec(), keys, values].concat()
+}
+
+#[test]
+fn files_of_pytorch_before_1_6() {
+    let state = state();
+    for pickle in [bare(&state), nested(&state, &[text("replay_buffer"), b"]".to_vec()].concat())] {
+        let whole = legacy(&pickle, &state);
+        let (old, new) = (read(&whole).unwrap(), read(&file(&pickle, &state)).unwrap());
+        assert_eq!(old.config, new.config);
+        assert_eq!(crate::support::weights(&old.network), crate::support::weights(&new.network));
+        refused(&whole[..whole.len() - 1], &["beyond the end of the file"]);
+        refused(&whole[..whole.len() / 2], &["beyond the end of the file"]);
+        for at in [20, 40, 500, pickle.len() - 100] {
+            refused(&whole[..at], &["its pickle ends at byte"]);
+        }
+        let mut as_tar = whole.clone();
+        as_tar[257..262].copy_from_slice(b"ustar");
+        refused(&as_tar, &["not a file of torch.save"]);
+    }
+    let call = b"cposix\nsystem\n(X\x04\x00\x00\x00truetR".to_vec();
+    refused(
+        &legacy(&nested(&state, &[text("x"), call].concat()), &state),
+        &["its pickle names posix.system"],
+    );
 }
 
 #[test]
@@ -249,7 +285,7 @@ fn names_of_other_code_are_refused_and_not_run() {
         b"\x82\x01".to_vec(),
         b"ccollections\nOrderedDict\n)\x81".to_vec(),
     ] {
-        refused(&file(&nested(&state, &[text("notes"), hidden].concat()), &state), &["data.pkl"]);
+        refused(&file(&nested(&state, &[text("notes"), hidden].concat()), &state), &["its pickle"]);
     }
     assert!(!witness.exists());
 }
