@@ -152,4 +152,7 @@ mod pages {
     struct Backends;
     #[doc = include_str!("../docs/checkpoints.md")]
     struct Checkpoints;
+    #[cfg(feature = "pytorch")]
+    #[doc = include_str!("../docs/your-own-classifier.md")]
+    struct YourOwnClassifier;
 }

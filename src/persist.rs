@@ -1,5 +1,7 @@
 //! State as named tensors, so that a checkpoint can hold it in a file that any language reads.
 
+pub(crate) mod files;
+
 use std::collections::BTreeMap;
 
 use burn::tensor::TensorData;

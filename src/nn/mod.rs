@@ -1,4 +1,4 @@
-//! Networks with logits: a wide residual network without batch norm, a small CNN and an MLP.
+//! Networks with logits: a wide residual network without batch norm, a small CNN and an MLP; weights by name.
 //!
 //! Each is a Burn module and a [`Classifier`](crate::energy::Classifier), so
 //! [`JointEnergy`](crate::energy::JointEnergy) makes an energy model of it; with one class it is a plain
@@ -6,15 +6,23 @@
 //! seed gives the same network on every backend.
 
 mod activation;
+mod cifar_resnet;
 mod cnn;
 mod init;
 mod mlp;
+mod normalized;
+mod weights;
 mod wide_resnet;
 
 pub use activation::{Activation, convolve, leaky_relu};
+pub use cifar_resnet::{CifarResNet, CifarResNetBlock, CifarResNetConfig};
 pub use cnn::{Cnn, CnnConfig};
 pub use init::{batch_norm, conv2d, linear};
 pub use mlp::{Mlp, MlpConfig};
+pub use normalized::Normalized;
+pub use weights::{WeightLayout, Weights};
+#[cfg(feature = "pytorch")]
+pub(crate) use weights::{faults, is_batch_counter};
 pub use wide_resnet::{Norm, ResidualBlock, WideResNet, WideResNetConfig};
 
 #[cfg(all(test, feature = "flex"))]

@@ -204,6 +204,11 @@ pub struct WideResNet {
 }
 
 impl WideResNet {
+    /// The activation between its layers.
+    pub fn activation(&self) -> Activation {
+        self.activation
+    }
+
     /// What the head sees.
     ///
     /// # Shapes

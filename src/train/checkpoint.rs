@@ -18,15 +18,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::checkpoint_files::{
-    Manifest, Seal, from_safetensors, remove, sync_folder, to_json, to_safetensors, write_synced,
-};
+use super::checkpoint_files::{Manifest, Seal, remove, to_json};
 use super::guard::GuardState;
 use super::saved::Saved;
 use super::state::Snapshot;
 use crate::error::{Error, Result, ensure};
 use crate::noise::Noise;
 use crate::persist::NamedTensors;
+use crate::persist::files::{from_safetensors, sync_folder, to_safetensors, write_synced};
 
 const PREFIX: &str = "iteration-";
 const MANIFEST: &str = "manifest.json";

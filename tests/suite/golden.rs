@@ -18,18 +18,18 @@ use safetensors::{Dtype, SafeTensors};
 
 use crate::backends::devices;
 
-const VALUES: f64 = 1e-4;
+pub const VALUES: f64 = 1e-4;
 const GRADIENTS: f64 = 1e-3;
 
-fn file(name: &str) -> PathBuf {
+pub fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/jem_wrn_10_1").join(name)
 }
 
 /// The expected numbers.
-struct Golden(Vec<u8>);
+pub struct Golden(Vec<u8>);
 
 impl Golden {
-    fn open() -> Self {
+    pub fn open() -> Self {
         Self(std::fs::read(file("expected.safetensors")).unwrap())
     }
 
@@ -46,11 +46,11 @@ impl Golden {
         (view.shape().to_vec(), values)
     }
 
-    fn values(&self, key: &str) -> Vec<f64> {
+    pub fn values(&self, key: &str) -> Vec<f64> {
         self.entry(key).1
     }
 
-    fn tensor<const D: usize>(&self, key: &str, device: &Device) -> Tensor<D> {
+    pub fn tensor<const D: usize>(&self, key: &str, device: &Device) -> Tensor<D> {
         let (shape, values) = self.entry(key);
         let values: Vec<f32> = values.into_iter().map(|v| v as f32).collect();
         Tensor::from_data(TensorData::new(values, shape), device)
@@ -62,13 +62,13 @@ impl Golden {
     }
 }
 
-fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
+pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     let values: Vec<f32> = tensor.into_data().try_to_vec().unwrap();
     values.into_iter().map(f64::from).collect()
 }
 
 /// max |a - b| / max |b|, NaN if any entry is.
-fn relative_maximum(found: &[f64], expected: &[f64]) -> f64 {
+pub fn relative_maximum(found: &[f64], expected: &[f64]) -> f64 {
     assert_eq!(found.len(), expected.len());
     let larger = |a: f64, b: f64| if a.is_nan() || b.abs() <= a { a } else { b.abs() };
     let difference = found.iter().zip(expected).map(|(a, b)| a - b).fold(0.0, larger);

@@ -10,7 +10,12 @@ mod misuse_data;
 mod misuse_train;
 mod objective;
 mod properties;
+#[cfg(feature = "pytorch")]
+mod pytorch;
+#[cfg(feature = "pytorch")]
+mod pytorch_broken;
 mod replay_law;
 mod resume;
 mod stationarity;
+mod strangers;
 mod support;
