@@ -15,7 +15,7 @@ pub struct Cli {
     /// Where the defaults come from.
     #[arg(long, value_enum, default_value_t = Preset::Demo)]
     pub preset: Preset,
-    /// Folder with the official CIFAR-10 binary files; without it, the embedded subset.
+    /// Folder with the official CIFAR-10 binary files, or with IDX files as MNIST's; without it, the embedded subset.
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Fetch the official archive into the folder of --data first, unless it is there.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
-use jem_core::data::{Archive, Augmentation, ImageLoader, ImageSet, LoaderConfig, Split, cifar, embedded};
+use jem_core::data::{self, Archive, Augmentation, ImageLoader, ImageSet, LoaderConfig, Split, embedded};
 use jem_core::error::{Error, Result};
 use jem_core::noise::{Noise, NoiseMode, Stream};
 use jem_core::objectives::{JemConfig, NegativeKind};
@@ -68,8 +68,8 @@ fn load(folder: &Path) -> Result<Saved> {
 /// The sets: the official files if a folder is given, else the embedded subset.
 fn sets(cli: &Cli, recipe: &Recipe, noise: &Noise) -> Result<Sets> {
     let Split { mut train, test } = match &cli.data {
-        Some(folder) if cli.download => cifar::cifar10(fetched(cli, folder)?)?,
-        Some(folder) => cifar::cifar10(folder)?,
+        Some(folder) if cli.download => data::open(fetched(cli, folder)?)?,
+        Some(folder) => data::open(folder)?,
         None => embedded::cifar10()?,
     };
     if recipe.train_per_class > 0 {

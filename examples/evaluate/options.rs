@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 /// Evaluate a trained joint energy model.
 #[derive(Debug, Parser)]
 pub struct Options {
-    /// A run directory of `cifar_jem`, one checkpoint folder of it, or a PyTorch checkpoint of the reference code.
+    /// A run directory of `cifar_jem`, one checkpoint folder of it, a PyTorch checkpoint of the reference code, or the
+    /// weights of a CIFAR ResNet-20 as safetensors.
     #[arg(long, value_name = "PATH", default_value = "runs/cifar_jem")]
     pub checkpoint: PathBuf,
     /// Folder with the official CIFAR-10 or MNIST files; without it, the embedded CIFAR-10 subset.

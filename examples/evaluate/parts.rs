@@ -1,6 +1,8 @@
 //! The parts of an evaluation, one after the other.
 
+use burn::module::Module;
 use burn::tensor::{Device, Tensor};
+use jem_core::data::PixelRange;
 use jem_core::energy::{Classifier, JointEnergy};
 use jem_core::error::{Error, Result};
 use jem_core::eval::FeatureExtractor;
@@ -11,7 +13,7 @@ use crate::ledger::Ledger;
 use crate::model::device;
 use crate::options::Options;
 use crate::pages::Pages;
-use crate::subject::{self, Model};
+use crate::subject::{self, Model, Pooled, resnet_20};
 use crate::{attacks, samples, sets};
 
 /// Evaluates what the command line names.
@@ -40,7 +42,7 @@ pub fn run(options: &Options) -> Result<()> {
             samples::by_class(&subject, &joint, &sets.train, settings, &device)
         })?),
     };
-    let (extractor, name) = extractor(options, &subject.model, &device)?;
+    let (extractor, name) = extractor(options, &subject.model, sets.test.range(), &device)?;
     let distances = ledger.part("distances", || {
         samples::distances(&subject, &joint, &*extractor, &name, &sets.test, settings, &device)
     })?;
@@ -58,6 +60,7 @@ pub fn run(options: &Options) -> Result<()> {
 fn extractor<'a>(
     options: &Options,
     model: &'a Model,
+    range: PixelRange,
     device: &Device,
 ) -> Result<(Box<dyn FeatureExtractor + 'a>, String)> {
     /// The logits as features.
@@ -68,7 +71,10 @@ fn extractor<'a>(
         }
     }
     match &options.features {
-        Some(path) => Ok((crate::subject::resnet_20(path, device)?, "a CIFAR ResNet-20's pooled features".to_owned())),
+        Some(path) => {
+            let pooled = Pooled(resnet_20(path, range, device)?.valid());
+            Ok((Box::new(pooled), "the pooled features of a CIFAR ResNet-20".to_owned()))
+        }
         None => Ok((Box::new(Logits(model)), "the model's own logits".to_owned())),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use jem_core::data::{ImageSet, RecordFormat, Split, cifar, embedded, idx};
+use jem_core::data::{self, ImageSet, RecordFormat, Split, embedded, idx};
 use jem_core::error::{Error, Result};
 use jem_core::eval::interpolated;
 use jem_core::noise::{Noise, Stream};
@@ -23,7 +23,7 @@ pub struct Sets {
 /// The sets that the command line asks for.
 pub fn load(options: &Options) -> Result<Sets> {
     let Split { train, test } = match &options.data {
-        Some(folder) => official(folder)?,
+        Some(folder) => data::open(folder)?,
         None => embedded::cifar10()?,
     };
     let test = match options.settings.test_images {
@@ -35,14 +35,6 @@ pub fn load(options: &Options) -> Result<Sets> {
         out.push(foreign(&set.path, test.image_shape())?.with_range(test.range()).with_name(&set.name));
     }
     Ok(Sets { train, test, out })
-}
-
-/// CIFAR-10 or MNIST, whichever the folder holds.
-pub fn official(folder: &Path) -> Result<Split> {
-    if folder.join("test_batch.bin").exists() || folder.join("cifar-10-batches-bin").exists() {
-        return cifar::cifar10(folder);
-    }
-    idx::mnist(folder)
 }
 
 /// Images whose every pixel is drawn alike.

@@ -1,12 +1,14 @@
-//! The model under evaluation: from a run of `cifar_jem`, or from the reference code.
+//! The model under evaluation: from a run of `cifar_jem`, from the reference code, or a classifier from elsewhere.
 
 use std::path::{Path, PathBuf};
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
+use jem_core::data::PixelRange;
 use jem_core::energy::Classifier;
 use jem_core::error::{Error, Result};
-use jem_core::nn::WideResNet;
+use jem_core::eval::FeatureExtractor;
+use jem_core::nn::{CifarResNet, CifarResNetConfig, Normalized, WeightLayout, Weights, WideResNet};
 use jem_core::noise::Noise;
 use jem_core::pytorch;
 use jem_core::samplers::{
@@ -28,6 +30,8 @@ pub enum Model {
     Run(Network),
     /// Of the reference code.
     Reference(WideResNet),
+    /// A classifier that was never trained as a joint model.
+    Classifier(Normalized<CifarResNet>),
 }
 
 impl Classifier<4> for Model {
@@ -35,6 +39,7 @@ impl Classifier<4> for Model {
         match self {
             Self::Run(network) => network.logits(x),
             Self::Reference(network) => network.logits(x),
+            Self::Classifier(network) => network.logits(x),
         }
     }
 }
@@ -56,7 +61,7 @@ pub struct Subject {
 /// Reads the checkpoint that the command line names.
 pub fn load(options: &Options, sets: &Sets, device: &Device) -> Result<Subject> {
     if options.checkpoint.is_file() {
-        return reference(options, device);
+        return from_file(options, sets, device);
     }
     if !options.checkpoint.exists() {
         let missing = std::io::Error::new(
@@ -106,20 +111,51 @@ fn run_of(checkpoint: &Path) -> PathBuf {
     checkpoint.parent().and_then(Path::parent).unwrap_or(Path::new(".")).to_path_buf()
 }
 
-fn reference(options: &Options, device: &Device) -> Result<Subject> {
-    let checkpoint = pytorch::read(&options.checkpoint, device)?;
-    for key in &checkpoint.skipped {
-        eprintln!("not used: {key}");
-    }
-    let bytes = std::fs::metadata(&options.checkpoint).map(|data| data.len()).unwrap_or_default();
+/// A file of weights; what made it does not say how to sample from it.
+fn from_file(options: &Options, sets: &Sets, device: &Device) -> Result<Subject> {
+    let path = &options.checkpoint;
+    let (model, buffer) = if path.extension().is_some_and(|extension| extension == "safetensors") {
+        (Model::Classifier(resnet_20(path, sets.test.range(), device)?.valid()), None)
+    } else {
+        let checkpoint = pytorch::read(path, device)?;
+        for key in &checkpoint.skipped {
+            eprintln!("not used: {key}");
+        }
+        (Model::Reference(checkpoint.network.valid()), checkpoint.replay_buffer)
+    };
+    let bytes = std::fs::metadata(path).map(|data| data.len()).unwrap_or_default();
     let sampler = ImproperSgldConfig::new()
         .with_step_size(options.settings.step_size)
         .with_noise_scale(options.settings.noise);
     Ok(Subject {
-        model: Model::Reference(checkpoint.network.valid()),
-        buffer: checkpoint.replay_buffer,
+        model,
+        buffer,
         sampler: sampler.init()?,
-        identity: json!({"checkpoint": options.checkpoint, "bytes": bytes}),
+        identity: json!({"checkpoint": path, "bytes": bytes}),
         folder: PathBuf::from("runs/evaluate"),
     })
+}
+
+/// A CIFAR ResNet-20 with weights from elsewhere, behind the normalisation that such weights are trained with.
+pub fn resnet_20(path: &Path, range: PixelRange, device: &Device) -> Result<Normalized<CifarResNet>> {
+    let net = CifarResNetConfig::new(10).init(&mut Noise::host(0), device)?;
+    let net = Weights::read_safetensors(path)?.renamed(own_name)?.load_into(net, WeightLayout::PyTorch)?;
+    Normalized::new(net, range, &[0.485, 0.456, 0.406], &[0.229, 0.224, 0.225])
+}
+
+fn own_name(key: &str) -> String {
+    let key = key.replace("layer", "group").replace("linear.", "class_output.").replace("fc.", "class_output.");
+    match key.strip_prefix("bn1.") {
+        Some(rest) => format!("norm.{rest}"),
+        None => key.replace(".bn", ".norm"),
+    }
+}
+
+/// The last layer before the logits, as features.
+pub struct Pooled(pub Normalized<CifarResNet>);
+
+impl FeatureExtractor for Pooled {
+    fn features(&self, images: Tensor<4>) -> Tensor<2> {
+        self.0.classifier.features(self.0.normalise(images))
+    }
 }

@@ -62,23 +62,22 @@ impl<S> Jem<S> {
 
     fn negatives<M, const D: usize>(
         &self,
-        model: &M,
+        sampled: &JointEnergy<M>,
         count: usize,
         device: &Device,
         state: S::State,
         noise: &mut Noise,
     ) -> Result<(Negatives<D>, S::State)>
     where
-        M: Module + Classifier<D>,
+        M: Classifier<D>,
         S: SampleSource<D>,
     {
-        let sampled = JointEnergy::new(model.valid());
         let NegativeKind::Conditional { num_classes } = self.config.negatives else {
-            return self.source.draw(&sampled, Request { count, labels: None, device }, state, noise);
+            return self.source.draw(sampled, Request { count, labels: None, device }, state, noise);
         };
         let rng = noise.rng(Stream::LABELS);
         let labels: Vec<usize> = (0..count).map(|_| rng.random_range(0..num_classes)).collect();
-        self.given_labels(&sampled, &labels, device, state, noise)
+        self.given_labels(sampled, &labels, device, state, noise)
     }
 
     fn given_labels<M, const D: usize>(
@@ -119,7 +118,7 @@ where
     ) -> Result<(Loss, S::State)> {
         let JemConfig { classification_weight, marginal_weight, joint_weight, energy_magnitude, .. } =
             self.config;
-        let joint = JointEnergy::new(model);
+        let (joint, sampled) = (JointEnergy::new(model), JointEnergy::new(model.valid()));
         let device = batch.unlabelled.device().without_autodiff();
         let mut sum = WeightedSum::default();
 
@@ -133,7 +132,7 @@ where
         }
         if marginal_weight > 0.0 {
             let count = batch.unlabelled.dims()[0];
-            let (negatives, next) = self.negatives(model, count, &device, state, noise)?;
+            let (negatives, next) = self.negatives(&sampled, count, &device, state, noise)?;
             state = next;
             let data = joint.energy(batch.unlabelled.clone().autodiff());
             let samples = joint.energy(negatives.samples.autodiff());
@@ -148,7 +147,6 @@ where
             sum.non_finite += negatives.non_finite;
         }
         if joint_weight > 0.0 {
-            let sampled = JointEnergy::new(model.valid());
             let (negatives, next) = self.given_labels(&sampled, &batch.labels, &device, state, noise)?;
             state = next;
             let labels = batch.label_tensor();

@@ -55,6 +55,7 @@ impl Snapshot {
         iteration: u64,
     ) -> Result<Self, String> {
         let bytes = |module: &M| {
+            settle_running_statistics(module);
             module.clone().into_record().into_bytes().map(|b| b.to_vec()).map_err(|e| e.to_string())
         };
         Ok(Self {
@@ -84,7 +85,50 @@ impl Snapshot {
 
 /// A module with the weights of a record.
 pub(super) fn load_record<M: Module>(module: M, bytes: &[u8]) -> Result<M, String> {
+    settle_running_statistics(&module);
     ModuleRecord::from_bytes(Bytes::from_bytes_vec(bytes.to_vec()))
         .and_then(|record| module.try_load_record(record))
         .map_err(|error| error.to_string())
+}
+
+/// Burn keeps the last update of running statistics, such as those of batch norm, aside until someone asks for the
+/// model in evaluation mode. A record taken before would lack that update, and one loaded before would be undone
+/// by it.
+fn settle_running_statistics<M: Module>(module: &M) {
+    let _ = module.valid();
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use super::*;
+    use burn::nn::BatchNorm;
+    use burn::tensor::{Device, Tensor};
+
+    fn after(norm: BatchNorm, batches: &[f32]) -> BatchNorm {
+        for value in batches {
+            let x = Tensor::<2>::from_floats([[*value], [value + 2.0]], &Device::flex().autodiff());
+            let _ = norm.forward(x);
+        }
+        norm
+    }
+
+    fn mean(norm: &BatchNorm) -> f32 {
+        norm.running_mean.value_sync().into_scalar()
+    }
+
+    #[test]
+    fn running_statistics_are_saved_and_restored_whole() {
+        let fresh = || crate::nn::batch_norm(1, &Device::flex().autodiff()).unwrap();
+        let norm = after(fresh(), &[1.0, 5.0]);
+        let saved = norm.clone().into_record().into_bytes().unwrap().to_vec();
+        settle_running_statistics(&norm);
+        let settled = norm.clone().into_record().into_bytes().unwrap().to_vec();
+        // Means of 2 and 6 with a momentum of 0.1.
+        let expected = 0.9 * (0.1 * 2.0) + 0.1 * 6.0;
+        assert!((mean(&load_record(fresh(), &settled).unwrap()) - expected).abs() < 1e-6);
+        assert!((mean(&load_record(fresh(), &saved).unwrap()) - expected).abs() > 0.1, "Burn settles by itself now");
+        // An update that waits in the target does not come through.
+        let busy = load_record(after(fresh(), &[100.0]), &settled).unwrap();
+        assert!((mean(&busy) - expected).abs() < 1e-6);
+    }
 }
