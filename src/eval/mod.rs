@@ -8,6 +8,11 @@
 mod calibration;
 mod checks;
 mod detector;
+mod features;
+mod frechet;
+mod inception_score;
+mod kernel_distance;
+mod neighbours;
 mod predictions;
 mod probabilities;
 mod roc;
@@ -15,6 +20,11 @@ mod temperature;
 
 pub use calibration::{Binning, Reliability, ReliabilityBin};
 pub use detector::OodDetector;
+pub use features::{FeatureExtractor, Features, Pixels};
+pub use frechet::{GaussianFit, frechet_distance};
+pub use inception_score::{InceptionScore, inception_score};
+pub use kernel_distance::{KernelDistance, KernelDistanceConfig, KernelEstimate, kernel_distance};
+pub use neighbours::{Neighbour, NeighbourSearch, nearest_neighbours};
 pub use predictions::Predictions;
 pub use probabilities::ClassProbabilities;
 pub use roc::{RocCurve, RocPoint};
