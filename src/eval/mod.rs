@@ -6,8 +6,10 @@
 //! or f64, and compute in f64.
 
 mod calibration;
+mod chains;
 mod checks;
 mod detector;
+mod energy_trace;
 mod features;
 mod frechet;
 mod inception_score;
@@ -19,7 +21,9 @@ mod roc;
 mod temperature;
 
 pub use calibration::{Binning, Reliability, ReliabilityBin};
+pub use chains::{ChainSet, ChainSummary, Extreme, autocorrelation};
 pub use detector::OodDetector;
+pub use energy_trace::{EnergyPoint, EnergyTrace};
 pub use features::{FeatureExtractor, Features, Pixels};
 pub use frechet::{GaussianFit, frechet_distance};
 pub use inception_score::{InceptionScore, inception_score};
