@@ -6,6 +6,7 @@ mod golden;
 mod guard;
 mod layers;
 mod memory;
+mod metrics;
 mod misuse_data;
 mod misuse_train;
 mod objective;
