@@ -291,7 +291,7 @@ mod tests {
             assert!((found - expected).abs() < 1e-6, "{found} != {expected}");
         }
         // Turned round, a trajectory leads back to where it began, through walls too.
-        for config in [HmcConfig::new(0.3), HmcConfig::new(0.3).with_bounds(-2.0, 1.1)] {
+        for config in [HmcConfig::new(0.3), HmcConfig::new(0.3).with_bounds(-2.1, 1.1)] {
             let hmc = config.with_num_leapfrog(17).init().unwrap();
             let (end, momentum) = hmc.trajectory(&model, &at(&hmc, x.clone()), p.clone(), 0.3);
             assert!(!end.x.clone().all_close(x.clone(), Some(1e-2), Some(1e-2)));

@@ -203,8 +203,13 @@ struct Correlated;
 
 impl EnergyModel<2> for Correlated {
     fn energy(&self, x: Tensor<2>) -> Tensor<1> {
+        self.energy_and_grad(x).0
+    }
+
+    fn energy_and_grad(&self, x: Tensor<2>) -> (Tensor<1>, Tensor<2>) {
         let precision = Tensor::<2>::from_floats([[1.0, -0.9], [-0.9, 1.0]], &x.device()).div_scalar(0.19);
-        (x.clone().matmul(precision) * x).sum_dim(1).squeeze_dim(1).mul_scalar(0.5)
+        let gradient = x.clone().matmul(precision);
+        ((gradient.clone() * x).sum_dim(1).squeeze_dim(1).mul_scalar(0.5), gradient)
     }
 }
 
