@@ -7,31 +7,29 @@ use crate::energy::Classifier;
 use crate::error::{Error, Result, ensure};
 use crate::noise::Noise;
 
-/// The logits and the labels of a set, example by example.
-///
-/// Everything that is computed from them here is in double precision.
+/// The logits and the labels of a set, example by example: what calibration starts from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Predictions {
+pub struct LabelledLogits {
     logits: Vec<f32>,
     num_classes: usize,
     labels: Vec<usize>,
 }
 
-impl Predictions {
+impl LabelledLogits {
     /// Logits `[examples, classes]`, row by row, with the label of each row.
     ///
     /// # Errors
     /// [`Error::Config`] if there is no class, or a label is not below their number; [`Error::Shape`] if the
     /// logits are not labels times classes.
     pub fn new(logits: Vec<f32>, num_classes: usize, labels: Vec<usize>) -> Result<Self> {
-        ensure(num_classes > 0, "Predictions.num_classes", num_classes, "above 0")?;
+        ensure(num_classes > 0, "LabelledLogits.num_classes", num_classes, "above 0")?;
         if labels.len().checked_mul(num_classes) != Some(logits.len()) {
             let expected = format!("{} labels times {num_classes}", labels.len());
-            return Err(Error::shape("Predictions.logits", &[logits.len()], expected));
+            return Err(Error::shape("LabelledLogits.logits", &[logits.len()], expected));
         }
         if let Some(label) = labels.iter().find(|label| **label >= num_classes) {
             let allowed = format!("below the number of logits, {num_classes}");
-            return Err(Error::config("Predictions.labels", label, allowed));
+            return Err(Error::config("LabelledLogits.labels", label, allowed));
         }
         Ok(Self { logits, num_classes, labels })
     }
@@ -71,11 +69,6 @@ impl Predictions {
         self.rows().map(largest).collect()
     }
 
-    /// max_y p(y|x) of each example.
-    pub fn confidences(&self) -> Vec<f64> {
-        self.rows().map(|row| confidence(row, 1.0)).collect()
-    }
-
     /// Share of examples whose largest logit is that of their label; NaN for an empty set.
     pub fn accuracy(&self) -> f64 {
         let right = self.rows().zip(&self.labels).filter(|(row, label)| largest(row) == **label).count();
@@ -101,9 +94,9 @@ impl Predictions {
 ///     fn logits(&self, x: Tensor<2>) -> Tensor<2> { x }
 /// }
 /// let set = VectorSet::new("three points", vec![1.0, 0.0, 0.0, 2.0, 3.0, 1.0], 2, vec![0, 1, 1], 2)?;
-/// let predictions = predict(&Logits, &set, 2, &Device::default())?;
-/// assert_eq!(predictions.predicted(), [0, 1, 0]);
-/// assert!((predictions.accuracy() - 2.0 / 3.0).abs() < 1e-12);
+/// let logits = predict(&Logits, &set, 2, &Device::default())?;
+/// assert_eq!(logits.predicted(), [0, 1, 0]);
+/// assert!((logits.accuracy() - 2.0 / 3.0).abs() < 1e-12);
 /// # Ok::<(), jem_core::Error>(())
 /// ```
 pub fn predict<const D: usize, M: Classifier<D>, S: Examples<D>>(
@@ -111,7 +104,7 @@ pub fn predict<const D: usize, M: Classifier<D>, S: Examples<D>>(
     set: &S,
     batch: usize,
     device: &Device,
-) -> Result<Predictions> {
+) -> Result<LabelledLogits> {
     let (mut logits, mut num_classes) = (Vec::new(), 0);
     for_each_batch(set, batch, device, |x| {
         let rows = model.logits(x);
@@ -119,7 +112,7 @@ pub fn predict<const D: usize, M: Classifier<D>, S: Examples<D>>(
         logits.extend(rows.into_data().iter::<f32>());
         Ok(())
     })?;
-    Predictions::new(logits, num_classes, set.labels().to_vec())
+    LabelledLogits::new(logits, num_classes, set.labels().to_vec())
 }
 
 /// Hands all examples of a set to `with`, in order, as they are.
@@ -192,9 +185,9 @@ mod tests {
     #[test]
     fn rows_that_do_not_fit_are_refused() {
         let message =
-            |logits, classes, labels| Predictions::new(logits, classes, labels).unwrap_err().to_string();
+            |logits, classes, labels| LabelledLogits::new(logits, classes, labels).unwrap_err().to_string();
         assert!(message(vec![0.0; 3], 2, vec![0]).contains("1 labels times 2"));
-        assert!(message(vec![0.0; 2], 2, vec![2]).contains("Predictions.labels = 2"));
-        assert!(message(vec![], 0, vec![]).contains("Predictions.num_classes = 0"));
+        assert!(message(vec![0.0; 2], 2, vec![2]).contains("LabelledLogits.labels = 2"));
+        assert!(message(vec![], 0, vec![]).contains("LabelledLogits.num_classes = 0"));
     }
 }

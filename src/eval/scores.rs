@@ -276,8 +276,9 @@ mod tests {
         let scores = score_set(&JointEnergy::new(Pixels), &set, &[Score::Confidence], 8, &Device::flex());
         let values = &scores.unwrap().columns[0].values;
         assert!(values[0] < values[1] && values[1] <= 1.0 && values[0] as f32 == 1.0, "{values:?}");
-        let predictions = predict(&Pixels, &set, 1, &Device::flex()).unwrap();
-        assert_eq!((predictions.predicted(), predictions.confidences()), (vec![0, 0], values.clone()));
+        let logits = predict(&Pixels, &set, 1, &Device::flex()).unwrap();
+        assert_eq!((logits.predicted(), logits.accuracy()), (vec![0, 0], 1.0));
+        assert_eq!(logits.rows().map(|row| confidence(row, 1.0)).collect::<Vec<_>>(), *values);
     }
 
     /// An infinite logit.
