@@ -5,16 +5,20 @@
 //! [`ShortRun`] starts them afresh each time.
 
 mod chain_start;
+mod hmc;
 mod langevin;
 mod replay;
 mod sgld;
 mod source;
+mod step_adaptation;
 
 pub use chain_start::{ChainStart, GaussianStart, UniformStart};
+pub use hmc::{Hmc, HmcConfig, HmcInfo, HmcState};
 pub use langevin::{Bounds, ChainState, ImproperSgld, ImproperSgldConfig, LangevinInfo};
 pub use replay::{BufferPlace, Replay, ReplayBuffer, ReplayConfig};
 pub use sgld::{Sgld, SgldConfig};
 pub use source::{Negatives, Request, SampleSource, ShortRun, ShortRunConfig};
+pub use step_adaptation::{AdaptationState, StepAdaptation, StepAdaptationConfig};
 
 use burn::tensor::Tensor;
 

@@ -6,7 +6,7 @@ use jem_core::energy::analytic::Gaussian;
 use jem_core::energy::{EnergyModel, JointEnergy};
 use jem_core::nn::{CnnConfig, MlpConfig};
 use jem_core::noise::{Noise, Stream};
-use jem_core::samplers::{ImproperSgldConfig, Sampler, SgldConfig, run};
+use jem_core::samplers::{HmcConfig, ImproperSgldConfig, Sampler, SgldConfig, run};
 
 use crate::support::{values, weights};
 
@@ -77,4 +77,7 @@ fn every_sampler_keeps_the_contract() {
         .with_gradient_clip(0.01)
         .with_bounds(-3.0, 3.0);
     keeps_the_contract("ImproperSgld, as IGEBM has it", &igebm.init().unwrap());
+    keeps_the_contract("Hmc", &HmcConfig::new(0.2).with_num_leapfrog(3).init().unwrap());
+    let walled = HmcConfig::new(0.2).with_num_leapfrog(3).with_step_jitter(0.5).with_bounds(-4.0, 4.0);
+    keeps_the_contract("Hmc in a box", &walled.init().unwrap());
 }

@@ -1,7 +1,10 @@
 //! The integration tests, as one binary: each more would link Burn once again.
 
+mod ais;
+mod attack;
 mod backends;
 mod contract;
+mod generate;
 mod golden;
 mod guard;
 mod layers;

@@ -1,0 +1,234 @@
+//! Refinement: a few sampler steps towards likely inputs before the classifier decides.
+
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use super::DEFENCE;
+use super::defence::{Defence, Response, respond_by_autodiff};
+use crate::data::label_tensor;
+use crate::energy::{Classifier, JointEnergy};
+use crate::error::{Result, ensure, ensure_not_negative};
+use crate::math::{per_sample, sample_extent};
+use crate::noise::Noise;
+use crate::samplers::{Sampler, run};
+
+/// Configuration of [`Refined`]; the defaults are those of the reference code.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RefinedConfig {
+    /// Sampler steps before the decision: 0, 1 or 10 for JEM-0, JEM-1 and JEM-10.
+    pub num_steps: usize,
+    /// r, noisy copies of each input, whose logits are averaged. Default 5.
+    pub repeats: usize,
+    /// σ, the deviation of the noise on each copy, in units of the model's input. Default 0.03.
+    pub noise_scale: f32,
+}
+
+impl RefinedConfig {
+    /// `num_steps` sampler steps on each of 5 copies with noise of 0.03.
+    pub fn new(num_steps: usize) -> Self {
+        Self { num_steps, repeats: 5, noise_scale: 0.03 }
+    }
+
+    /// Sets r.
+    pub fn with_repeats(mut self, repeats: usize) -> Self {
+        self.repeats = repeats;
+        self
+    }
+
+    /// Sets σ.
+    pub fn with_noise_scale(mut self, noise_scale: f32) -> Self {
+        self.noise_scale = noise_scale;
+        self
+    }
+
+    /// The defence of a model by a sampler.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) naming the field that is not allowed.
+    pub fn init<C, S>(self, joint: JointEnergy<C>, sampler: S) -> Result<Refined<C, S>> {
+        ensure(self.repeats > 0, "RefinedConfig.repeats", self.repeats, "at least 1")?;
+        ensure_not_negative("RefinedConfig.noise_scale", self.noise_scale)?;
+        Ok(Refined { config: self, joint, sampler })
+    }
+}
+
+/// Classification after refinement. Each input is copied r times with noise of deviation σ, each copy makes n
+/// sampler steps on E(x), and the logits there are averaged:
+///
+/// ```text
+/// x_k = S^n(x + σ ε_k),   f̄(x) = (1/r) Σ_k f(x_k)
+/// ```
+///
+/// Attacked through the refinement as if that were the identity: the gradient at the refined points is passed
+/// straight to x. Wrapped in [`ExpectedGradient`](super::ExpectedGradient), that is averaged over the
+/// refinement's own draws. The noise on the copies has a stream of its own; the steps draw as the sampler does.
+///
+/// # Shapes
+/// `[batch, ..]` to `[batch, classes]`; the model sees batches of r times as many.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use jem_core::energy::{JointEnergy, analytic::GaussianMixture};
+/// use jem_core::eval::attack::{Defence, RefinedConfig};
+/// use jem_core::noise::Noise;
+/// use jem_core::samplers::ImproperSgldConfig;
+///
+/// let joint = JointEnergy::new(GaussianMixture::new(vec![vec![0.2], vec![0.8]], 0.2)?);
+/// let sampler = ImproperSgldConfig::new().with_step_size(0.01).init()?;
+/// let jem_10 = RefinedConfig::new(10).init(joint, sampler)?;
+/// let x = Tensor::<2>::from_floats([[0.4]], &Device::default());
+/// assert_eq!(jem_10.classify(x, &mut Noise::host(0)).dims(), [1, 2]);
+/// # Ok::<(), jem_core::Error>(())
+/// ```
+///
+/// Source: Grathwohl et al. 2020, arXiv 1912.03263, section 5.4, and the reference code; the identity in the
+/// backward pass: Athalye et al. 2018, arXiv 1802.00420.
+#[derive(Debug, Clone)]
+pub struct Refined<C, S> {
+    config: RefinedConfig,
+    joint: JointEnergy<C>,
+    sampler: S,
+}
+
+impl<C, S> Refined<C, S> {
+    /// The configuration.
+    pub fn config(&self) -> &RefinedConfig {
+        &self.config
+    }
+
+    /// The refined copies, sample by sample: `[batch, ..]` to `[batch · r, ..]`.
+    pub fn refine<const D: usize>(&self, x: Tensor<D>, noise: &mut Noise) -> Tensor<D>
+    where
+        C: Classifier<D>,
+        S: Sampler<D>,
+    {
+        let RefinedConfig { num_steps, repeats, noise_scale } = self.config;
+        let x = x.without_autodiff();
+        let rows: Vec<usize> = (0..x.dims()[0]).flat_map(|row| vec![row; repeats]).collect();
+        let copies = x.clone().select(0, label_tensor(&rows, &x.device()));
+        let copies = if noise_scale > 0.0 {
+            let draws = noise.normal(copies.dims(), DEFENCE, &copies.device());
+            copies + draws.mul_scalar(noise_scale)
+        } else {
+            copies
+        };
+        if num_steps == 0 { copies } else { run(&self.sampler, &self.joint, copies, num_steps, noise) }
+    }
+
+    /// The mean of the logits of the copies of each sample.
+    fn averaged<const D: usize>(&self, copies: Tensor<D>) -> Tensor<2>
+    where
+        C: Classifier<D>,
+    {
+        let logits = self.joint.classifier().logits(copies);
+        let [rows, classes] = logits.dims();
+        let repeats = self.config.repeats;
+        logits.reshape([rows / repeats, repeats, classes]).mean_dim(1).squeeze_dim(1)
+    }
+}
+
+impl<const D: usize, C: Classifier<D>, S: Sampler<D>> Defence<D> for Refined<C, S> {
+    fn classify(&self, x: Tensor<D>, noise: &mut Noise) -> Tensor<2> {
+        self.averaged(self.refine(x, noise))
+    }
+
+    fn respond(&self, x: Tensor<D>, loss: &dyn Fn(Tensor<2>) -> Tensor<1>, noise: &mut Noise) -> Response<D> {
+        let dims = x.dims();
+        let copies = self.refine(x, noise);
+        let Response { logits, loss, gradient } =
+            respond_by_autodiff(|copies| self.averaged(copies), copies, loss);
+        let [batch, elements] = sample_extent(&dims);
+        let rows: Tensor<3> = per_sample(gradient).reshape([batch, self.config.repeats, elements]);
+        Response { logits, loss, gradient: rows.sum_dim(1).reshape(dims) }
+    }
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use super::*;
+    use crate::energy::EnergyModel;
+    use crate::energy::analytic::GaussianMixture;
+    use crate::eval::attack::loss::Aim;
+    use crate::eval::attack::{AttackLoss, ExpectedGradient};
+    use crate::samplers::ImproperSgldConfig;
+    use burn::tensor::Device;
+
+    fn mixture() -> GaussianMixture {
+        GaussianMixture::new(vec![vec![0.2, 0.3], vec![0.8, 0.6]], 0.3).unwrap()
+    }
+
+    fn refined(config: RefinedConfig) -> Refined<GaussianMixture, crate::samplers::ImproperSgld> {
+        let sampler = ImproperSgldConfig::new().with_step_size(0.02).with_noise_scale(0.0).init().unwrap();
+        config.init(JointEnergy::new(mixture()), sampler).unwrap()
+    }
+
+    fn points() -> Tensor<2> {
+        Tensor::from_floats([[0.4, 0.4], [0.6, 0.1], [0.9, 0.9]], &Device::flex())
+    }
+
+    fn loss(logits: Tensor<2>) -> Tensor<1> {
+        let labels = label_tensor(&[0, 0, 1], &Device::flex());
+        AttackLoss::CrossEntropy.of(logits, labels, Aim::Away)
+    }
+
+    fn close<const D: usize>(a: Tensor<D>, b: Tensor<D>) -> bool {
+        a.all_close(b, Some(1e-4), Some(1e-5))
+    }
+
+    #[test]
+    fn without_steps_and_noise_it_is_the_classifier() {
+        let nothing = refined(RefinedConfig::new(0).with_repeats(3).with_noise_scale(0.0));
+        let mut noise = Noise::host(1);
+        assert!(close(nothing.classify(points(), &mut noise), mixture().logits(points())));
+        let (a, b) =
+            (nothing.respond(points(), &loss, &mut noise), mixture().respond(points(), &loss, &mut noise));
+        assert!(close(a.gradient, b.gradient) && close(a.loss, b.loss) && close(a.logits, b.logits));
+    }
+
+    #[test]
+    fn steps_are_the_samplers_and_the_gradient_is_that_of_the_refined_point() {
+        let one = refined(RefinedConfig::new(1).with_repeats(2).with_noise_scale(0.0));
+        let (_, slope) = mixture().energy_and_grad(points());
+        let moved = points() - slope.mul_scalar(0.02);
+        let mut noise = Noise::host(1);
+        let found = one.respond(points(), &loss, &mut noise);
+        let expected = mixture().respond(moved.clone(), &loss, &mut noise);
+        assert!(close(found.logits, mixture().logits(moved)));
+        assert!(close(found.gradient.clone(), expected.gradient));
+        let unmoved = mixture().respond(points(), &loss, &mut noise);
+        assert!(!close(found.gradient, unmoved.gradient));
+    }
+
+    #[test]
+    fn logits_are_averaged_over_noisy_copies_and_draws() {
+        let jem_0 = refined(RefinedConfig::new(0).with_repeats(4).with_noise_scale(0.1));
+        let copies = |noise: &mut Noise| {
+            let draws = noise.normal([12, 2], DEFENCE, &Device::flex()).mul_scalar(0.1);
+            let rows = label_tensor(&[0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], &Device::flex());
+            points().select(0, rows) + draws
+        };
+        let mean = |copies: Tensor<2>| -> Tensor<2> {
+            mixture().logits(copies).reshape([3, 4, 2]).mean_dim(1).squeeze_dim(1)
+        };
+        let found = jem_0.classify(points(), &mut Noise::host(5));
+        let mut noise = Noise::host(5);
+        let first = mean(copies(&mut noise));
+        assert!(close(found, first.clone()));
+        let second = mean(copies(&mut noise));
+        assert!(!close(first.clone(), second.clone()));
+        let expected = ExpectedGradient::new(jem_0, 2).unwrap().respond(points(), &loss, &mut Noise::host(5));
+        assert!(close(expected.logits, (first + second).div_scalar(2.0)));
+    }
+
+    #[test]
+    fn bad_settings_are_named() {
+        for (config, field) in [
+            (RefinedConfig::new(1).with_repeats(0), "repeats"),
+            (RefinedConfig::new(1).with_noise_scale(-0.1), "noise_scale"),
+            (RefinedConfig::new(1).with_noise_scale(f32::NAN), "noise_scale"),
+        ] {
+            let error = config.init(JointEnergy::new(mixture()), ()).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("RefinedConfig.{field} =")), "{error}");
+        }
+    }
+}
