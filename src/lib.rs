@@ -85,11 +85,13 @@
 //! | module | what lives there |
 //! | --- | --- |
 //! | [`energy`] | [`EnergyModel`](energy::EnergyModel), [`Classifier`](energy::Classifier), [`JointEnergy`](energy::JointEnergy); energies with known normalisers |
-//! | [`samplers`] | [`Sampler`](samplers::Sampler), SGLD and improper SGLD; the [replay buffer](samplers::Replay) and [short runs](samplers::ShortRun) |
+//! | [`samplers`] | [`Sampler`](samplers::Sampler): SGLD, improper SGLD, HMC; the [replay buffer](samplers::Replay) and [short runs](samplers::ShortRun) |
 //! | [`objectives`] | [`Objective`](objectives::Objective) and the joint objective [`Jem`](objectives::Jem) |
 //! | [`train`] | [`Trainer`](train::Trainer), checkpoints with exact resume, the divergence guard, observers, validation |
+//! | [`eval`] | calibration, out-of-distribution scores, attacks, samples and their distances, log Z, chain diagnostics |
 //! | [`data`] | CIFAR, IDX (MNIST), embedded CIFAR-10 subset and digits, toy distributions; augmentation and loaders |
-//! | [`nn`] | WideResNet without batch norm, a small CNN, an MLP; layers with weights from a seed |
+//! | [`nn`] | WideResNet without batch norm, a small CNN, an MLP, a ResNet for CIFAR; layers with weights from a seed; weights by name; input normalisation |
+//! | `pytorch` | checkpoints of the reference code and state dicts of PyTorch; needs the feature `pytorch` |
 //! | `viz` | image grids, charts, heat maps, an HTML report; needs the feature `viz` |
 //! | [`noise`], [`schedule`], [`persist`], [`math`], [`error`] | random streams, values that change with the step, state as tensors, numerics, errors |
 //! | [`guide`] | the formulas that are implemented, with their defaults and sources |
@@ -103,11 +105,13 @@
 //! | `cuda`, `rocm` | no | GPUs of NVIDIA and AMD |
 //! | `tch` | no | libtorch; deprecated by Burn, and here for the 0.22 line only |
 //! | `cpu` | no | Burn's compiling CPU backend; forwarded and untried, since it downloads LLVM while it builds |
+//! | `kernels` | yes | on `flex`, convolutions and leaky ReLUs of this crate; other devices keep Burn's |
+//! | `pytorch` | yes | the module `pytorch` |
 //! | `viz` | yes | the module `viz` |
 //! | `progress` | yes | `train::ProgressBar` |
 //! | `download` | yes | `data::Archive`, which fetches the official CIFAR archives |
 //!
-//! Nothing in the crate names a backend: it follows the [`Device`](burn::tensor::Device) that tensors are made
+//! Nothing that you call names a backend: the crate follows the [`Device`](burn::tensor::Device) that tensors are made
 //! on. Without any backend feature the crate builds, and your own `burn` dependency brings one.
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]

@@ -5,7 +5,7 @@ use jem_core::data::ImageSet;
 use jem_core::energy::JointEnergy;
 use jem_core::error::Result;
 use jem_core::eval::{
-    Binning, OodDetector, Predictions, ReliabilityBin, RocCurve, RocPoint, Score, Temperature, predict, score_set,
+    Binning, OodDetector, Predictions, ReliabilityBin, RocCurve, Score, Temperature, predict, score_set,
 };
 use serde::{Deserialize, Serialize};
 
@@ -82,8 +82,8 @@ pub struct DetectionTable {
     pub rows: Vec<Detection>,
     /// log p(x) up to a constant, by set; the first is the test set.
     pub log_density: Vec<(String, Vec<f64>)>,
-    /// The curve of the confidence for each set from elsewhere.
-    pub roc: Vec<(String, Vec<RocPoint>)>,
+    /// False and true positive rates by the confidence, for each set from elsewhere.
+    pub roc: Vec<(String, Vec<[f64; 2]>)>,
     /// Flags 5 % of the test images, by log p(x).
     pub detector: OodDetector,
 }
@@ -115,7 +115,9 @@ pub fn detection(
                 fpr95: curve.fpr95(),
             });
             if score == Score::Confidence {
-                table.roc.push((set.name().to_owned(), curve.points()));
+                let points = curve.points();
+                let rates = points.iter().map(|point| [point.false_positive_rate, point.true_positive_rate]);
+                table.roc.push((set.name().to_owned(), rates.collect()));
             }
         }
         table.log_density.push((set.name().to_owned(), of(&outside, Score::LogDensity)));

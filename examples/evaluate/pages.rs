@@ -112,7 +112,7 @@ impl Pages {
         let mut roc = Chart::new("Test images against others, by confidence", "false positives", "true positives")
             .with_y_range(0.0, 1.0);
         for (name, points) in &d.roc {
-            roc = roc.with_series(name, points.iter().map(|point| (point.false_positive_rate, point.true_positive_rate)));
+            roc = roc.with_series(name, points.iter().map(|[x, y]| (*x, *y)));
         }
         let rows = d.rows.iter().map(|row| {
             let number = |value: f64| format!("{value:.3}");

@@ -40,7 +40,7 @@ pub fn load(options: &Options) -> Result<Sets> {
 /// Images whose every pixel is drawn alike.
 fn uniform(like: &ImageSet, seed: u64) -> Result<ImageSet> {
     let mut rng = Noise::host(seed).derived(Stream::new("uniform images"), 0);
-    let bytes = (0..like.len() * like.image_size()).map(|_| rng.random::<u8>()).collect();
+    let bytes: Vec<u8> = (0..like.len() * like.image_size()).map(|_| rng.random::<u8>()).collect();
     let set = ImageSet::new("uniform noise", bytes, like.image_shape(), vec![0; like.len()], 1)?;
     Ok(set.with_range(like.range()))
 }
