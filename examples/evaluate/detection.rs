@@ -5,7 +5,7 @@ use jem_core::data::ImageSet;
 use jem_core::energy::JointEnergy;
 use jem_core::error::Result;
 use jem_core::eval::{
-    Binning, OodDetector, Predictions, ReliabilityBin, RocCurve, Score, Temperature, predict, score_set,
+    Binning, LabelledLogits, OodDetector, Predictions, ReliabilityBin, RocCurve, Score, Temperature, predict, score_set,
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,12 +27,17 @@ pub struct Classification {
     pub brier_score: f64,
     pub ece_equal_width: f64,
     pub ece_equal_mass: f64,
-    /// Fitted on one half of the test set.
+    /// What temperature scaling gains, or why there is none.
+    pub scaled: Result<Scaled, String>,
+    pub bins: Vec<ReliabilityBin>,
+}
+
+/// A temperature fitted on one half of the test set, and the expected calibration error on the other.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Scaled {
     pub temperature: f64,
-    /// On the other half, as it came and at that temperature.
     pub ece_before: f64,
     pub ece_after: f64,
-    pub bins: Vec<ReliabilityBin>,
 }
 
 pub fn classification(model: &Model, test: &ImageSet, device: &Device) -> Result<Classification> {
@@ -41,6 +46,19 @@ pub fn classification(model: &Model, test: &ImageSet, device: &Device) -> Result
     let width = predictions.reliability(Binning::default())?;
     let mass = predictions.reliability(Binning::EqualMass { num_bins: 20 })?;
 
+    Ok(Classification {
+        images: predictions.len(),
+        accuracy: predictions.accuracy(),
+        negative_log_likelihood: predictions.negative_log_likelihood(),
+        brier_score: predictions.brier_score(),
+        ece_equal_width: width.expected_calibration_error(),
+        ece_equal_mass: mass.expected_calibration_error(),
+        scaled: scaled(&logits).map_err(|error| error.to_string()),
+        bins: width.bins().to_vec(),
+    })
+}
+
+fn scaled(logits: &LabelledLogits) -> Result<Scaled> {
     let classes = logits.num_classes();
     let half = logits.len() / 2;
     let (fit, rest) = logits.logits().split_at(half * classes);
@@ -51,17 +69,10 @@ pub fn classification(model: &Model, test: &ImageSet, device: &Device) -> Result
         Ok(predictions.reliability(Binning::default())?.expected_calibration_error())
     };
     let as_it_came: Vec<f64> = rest.iter().copied().map(f64::from).collect();
-    Ok(Classification {
-        images: predictions.len(),
-        accuracy: predictions.accuracy(),
-        negative_log_likelihood: predictions.negative_log_likelihood(),
-        brier_score: predictions.brier_score(),
-        ece_equal_width: width.expected_calibration_error(),
-        ece_equal_mass: mass.expected_calibration_error(),
+    Ok(Scaled {
         temperature: temperature.value(),
         ece_before: ece(&as_it_came)?,
         ece_after: ece(&temperature.apply(rest))?,
-        bins: width.bins().to_vec(),
     })
 }
 

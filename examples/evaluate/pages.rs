@@ -37,7 +37,13 @@ impl Pages {
             ("ECE, 20 bins of equal mass".to_owned(), percent(c.ece_equal_mass)),
             (
                 "ECE after temperature scaling".to_owned(),
-                format!("{}, from {}, at T = {:.2}", percent(c.ece_after), percent(c.ece_before), c.temperature),
+                match &c.scaled {
+                    Ok(scaled) => {
+                        let (after, before) = (percent(scaled.ece_after), percent(scaled.ece_before));
+                        format!("{after}, from {before}, at T = {:.2}", scaled.temperature)
+                    }
+                    Err(reason) => format!("none: {reason}"),
+                },
             ),
         ];
         for curve in &self.curves {
