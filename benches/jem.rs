@@ -165,7 +165,7 @@ mod chain_of_20 {
     }
 }
 
-/// 64 images of 3x32x32 out of a replay buffer of 10,000, and back.
+/// 64 images of 3x32x32 out of a replay buffer of 100,000, and back.
 mod replay {
     use super::*;
     use jem_core::energy::analytic::Gaussian;
@@ -194,12 +194,12 @@ mod replay {
     }
 
     fn buffer(place: BufferPlace, device: &Device) -> ReplayBuffer<4> {
-        ReplayBuffer::new(batch([10_000, 3, 32, 32], device), place)
+        ReplayBuffer::new(Tensor::zeros([100_000, 3, 32, 32], device), place)
     }
 
     /// 64 slots all over the buffer.
     fn slots() -> Vec<usize> {
-        (0..64).map(|i| i * 7_919 % 10_000).collect()
+        (0..64).map(|i| i * 7_919 % 100_000).collect()
     }
 
     #[divan::bench(args = PLACES)]
