@@ -71,7 +71,8 @@ fn seconds<const D: usize, M: Classifier<D> + Module + 'static>(
     let mut trainer = Trainer::new(JemConfig::new().init(replay)?, batches, TrainerConfig::new(u64::MAX))
         .with_learning_rate(1e-4.into())
         .with_observer(clock);
-    let state = trainer.start(network, AdamConfig::new().with_epsilon(1e-8).init(), Noise::host(2), device)?;
+    let state =
+        trainer.start(network, AdamConfig::new().with_epsilon(1e-8).init(), Noise::host(2), device)?;
     trainer.train(state)?;
     drop(trainer);
     Ok(seconds.iter().skip(1).collect())
@@ -104,6 +105,9 @@ fn main() -> jem_core::Result<()> {
             return Ok(());
         }
     };
-    println!("{{\"workload\": {workload:?}, \"device\": {:?}, \"seconds\": {seconds:?}}}", format!("{device:?}"));
+    println!(
+        "{{\"workload\": {workload:?}, \"device\": {:?}, \"seconds\": {seconds:?}}}",
+        format!("{device:?}")
+    );
     Ok(())
 }

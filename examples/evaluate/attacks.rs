@@ -7,9 +7,7 @@ use indicatif::ProgressBar;
 use jem_core::data::ImageSet;
 use jem_core::energy::JointEnergy;
 use jem_core::error::Result;
-use jem_core::eval::attack::{
-    Defence, Norm, PgdConfig, RefinedConfig, RobustAccuracy, RobustAccuracyConfig,
-};
+use jem_core::eval::attack::{Defence, Norm, PgdConfig, RefinedConfig, RobustAccuracy, RobustAccuracyConfig};
 use jem_core::noise::Noise;
 
 use crate::detection::BATCH;
@@ -72,7 +70,8 @@ pub fn curves(
         };
         measure("classifier".to_owned(), joint.classifier())?;
         for &steps in &settings.refine {
-            let refined = RefinedConfig::new(steps).init(JointEnergy::new(&subject.model), subject.sampler.clone())?;
+            let refined =
+                RefinedConfig::new(steps).init(JointEnergy::new(&subject.model), subject.sampler.clone())?;
             measure(format!("JEM-{steps}"), &refined)?;
         }
     }

@@ -5,7 +5,8 @@ use jem_core::data::ImageSet;
 use jem_core::energy::JointEnergy;
 use jem_core::error::Result;
 use jem_core::eval::{
-    Binning, LabelledLogits, OodDetector, Predictions, ReliabilityBin, RocCurve, Score, Temperature, predict, score_set,
+    Binning, LabelledLogits, OodDetector, Predictions, ReliabilityBin, RocCurve, Score, Temperature, predict,
+    score_set,
 };
 use serde::{Deserialize, Serialize};
 

@@ -51,7 +51,9 @@ impl Pages {
                 .result
                 .points
                 .iter()
-                .map(|point| format!("{} at {}", percent(point.accuracy), radius(curve.result.norm, point.epsilon)))
+                .map(|point| {
+                    format!("{} at {}", percent(point.accuracy), radius(curve.result.norm, point.epsilon))
+                })
                 .collect();
             let name = format!("Under attack in {}, {}", norm_name(curve.result.norm), curve.defence);
             let clean = percent(curve.result.clean_accuracy);
@@ -59,13 +61,30 @@ impl Pages {
             figures.push((name, format!("{clean} clean, {} ({of} images)", points.join(", "))));
         }
         if let Some(d) = &self.distances {
-            figures.push((format!("Fréchet distance, in {}", d.features), format!("{:.2}, of which {:.2} between halves of the data", d.frechet, d.frechet_of_data)));
-            figures.push(("Kernel distance".to_owned(), format!("{:.4} ± {:.4}", d.kernel, d.kernel_standard_error)));
-            figures.push(("Inception Score by the model itself".to_owned(), format!("{:.2}", d.inception_score)));
+            figures.push((
+                format!("Fréchet distance, in {}", d.features),
+                format!("{:.2}, of which {:.2} between halves of the data", d.frechet, d.frechet_of_data),
+            ));
+            figures.push((
+                "Kernel distance".to_owned(),
+                format!("{:.4} ± {:.4}", d.kernel, d.kernel_standard_error),
+            ));
+            figures.push((
+                "Inception Score by the model itself".to_owned(),
+                format!("{:.2}", d.inception_score),
+            ));
             figures.push(("Samples for these".to_owned(), d.origin.clone()));
         }
         let chains = &self.chains;
-        figures.push(("Chains".to_owned(), format!("R̂ of the energy {:.3}, {:.0} effective of {} draws", chains.rhat, chains.effective_sample_size, chains.chains * chains.steps.div_ceil(2))));
+        figures.push((
+            "Chains".to_owned(),
+            format!(
+                "R̂ of the energy {:.3}, {:.0} effective of {} draws",
+                chains.rhat,
+                chains.effective_sample_size,
+                chains.chains * chains.steps.div_ceil(2)
+            ),
+        ));
         figures
     }
 
@@ -104,7 +123,10 @@ impl Pages {
         let counts = BarChart::new("Images by confidence", "confidence up to", "images")
             .with_bars(c.bins.iter().map(|bin| (format!("{:.2}", bin.upper), bin.count as f64)));
         Ok(report
-            .section("Calibration", "Where the curve lies below the diagonal the model is surer than it is right.")
+            .section(
+                "Calibration",
+                "Where the curve lies below the diagonal the model is surer than it is right.",
+            )
             .svg(chart.to_svg()?, "Accuracy of the test images by the confidence that they were given.")
             .svg(counts.to_svg()?, "How many there are of each confidence."))
     }
@@ -115,14 +137,22 @@ impl Pages {
         for (name, values) in &d.log_density {
             histogram = histogram.with_values(name, values.iter().copied());
         }
-        let mut roc = Chart::new("Test images against others, by confidence", "false positives", "true positives")
-            .with_y_range(0.0, 1.0);
+        let mut roc =
+            Chart::new("Test images against others, by confidence", "false positives", "true positives")
+                .with_y_range(0.0, 1.0);
         for (name, points) in &d.roc {
             roc = roc.with_series(name, points.iter().map(|[x, y]| (*x, *y)));
         }
         let rows = d.rows.iter().map(|row| {
             let number = |value: f64| format!("{value:.3}");
-            [row.set.clone(), row.images.to_string(), row.score.clone(), number(row.auroc), number(row.average_precision), number(row.fpr95)]
+            [
+                row.set.clone(),
+                row.images.to_string(),
+                row.score.clone(),
+                number(row.auroc),
+                number(row.average_precision),
+                number(row.fpr95),
+            ]
         });
         Ok(report
             .section("Images from elsewhere", "An AUROC of 0.5 is no better than guessing, and below it the score prefers what the model has not seen. The test images are the positive class.")
@@ -136,7 +166,10 @@ impl Pages {
         if self.curves.is_empty() {
             return Ok(report);
         }
-        report = report.section("Attacks", "Accuracy under projected gradient descent. An image that a smaller radius broke stays broken.");
+        report = report.section(
+            "Attacks",
+            "Accuracy under projected gradient descent. An image that a smaller radius broke stays broken.",
+        );
         for norm in [Norm::Linf, Norm::L2] {
             let label = match norm {
                 Norm::Linf => "radius in L∞, 1/255",
@@ -162,31 +195,44 @@ impl Pages {
         if let Some(by_class) = &self.by_class {
             let text = format!(
                 "{}. The classifier puts {} of them into the class that they were made for.",
-                by_class.origin, percent(by_class.agreement),
+                by_class.origin,
+                percent(by_class.agreement),
             );
             report = report
                 .section("Samples by class", text)
                 .image(picture(&by_class.images, by_class.per_class)?.to_data_uri()?, "A row for each class.")
-                .image(picture(&by_class.neighbours, test.num_classes())?.to_data_uri()?, "The training image nearest to the first sample of each class, in pixels.");
+                .image(
+                    picture(&by_class.neighbours, test.num_classes())?.to_data_uri()?,
+                    "The training image nearest to the first sample of each class, in pixels.",
+                );
         }
         if let Some(distances) = &self.distances {
             let names = |class: usize| {
                 test.class_names().map_or_else(|| class.to_string(), |names| names[class].clone())
             };
-            let bars = distances.class_counts.iter().enumerate().map(|(class, count)| (names(class), *count as f64));
+            let bars =
+                distances.class_counts.iter().enumerate().map(|(class, count)| (names(class), *count as f64));
             let chart = BarChart::new("Samples of the buffer by class", "class", "samples").with_bars(bars);
-            report = report.svg(chart.to_svg()?, format!("Where the classifier puts {} samples: {}.", distances.images, distances.origin));
+            report = report.svg(
+                chart.to_svg()?,
+                format!("Where the classifier puts {} samples: {}.", distances.images, distances.origin),
+            );
         }
         Ok(report)
     }
 
     fn chain_curves(&self, report: Report) -> Result<Report> {
         let points = self.chains.energies.points();
-        let of = |value: fn(&jem_core::eval::EnergyPoint) -> f64| points.iter().map(move |point| (point.step as f64, value(point)));
+        let of = |value: fn(&jem_core::eval::EnergyPoint) -> f64| {
+            points.iter().map(move |point| (point.step as f64, value(point)))
+        };
         let chart = Chart::new("Energy along fresh chains", "step", "E(x), nats")
             .with_series("samples", of(|point| point.mean))
             .with_series("data", of(|point| point.mean + point.gap));
-        let text = format!("{} chains from noise. Healthy chains come down to the energy of data and stay there.", self.chains.chains);
+        let text = format!(
+            "{} chains from noise. Healthy chains come down to the energy of data and stay there.",
+            self.chains.chains
+        );
         Ok(report.section("Chains", text).svg(chart.to_svg()?, "Mean E(x) of samples, and of test images."))
     }
 }

@@ -33,7 +33,8 @@ pub fn run(options: &Options) -> Result<()> {
     let mut ledger = Ledger::open(&folder.join("evaluation.json"), identity.clone(), options.again);
     let joint = JointEnergy::new(&subject.model);
 
-    let classification = ledger.part("classification", || classification(&subject.model, &sets.test, &device))?;
+    let classification =
+        ledger.part("classification", || classification(&subject.model, &sets.test, &device))?;
     let detection = ledger.part("detection", || detection(&joint, &sets.test, &sets.out, &device))?;
     let curves = attacks::curves(&mut ledger, &subject, &joint, &sets.test, settings, &device)?;
     let by_class = match settings.samples_per_class {
@@ -46,7 +47,8 @@ pub fn run(options: &Options) -> Result<()> {
     let distances = ledger.part("distances", || {
         samples::distances(&subject, &joint, &*extractor, &name, &sets.test, settings, &device)
     })?;
-    let chains = ledger.part("chains", || samples::chains(&subject, &joint, &sets.test, settings, &device))?;
+    let chains =
+        ledger.part("chains", || samples::chains(&subject, &joint, &sets.test, settings, &device))?;
 
     let pages = Pages { classification, detection, curves, by_class, distances, chains };
     pages.print();

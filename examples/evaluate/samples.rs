@@ -69,11 +69,14 @@ pub fn by_class(
     let probabilities = ClassProbabilities::from_logits(&logits.iter::<f32>().collect::<Vec<_>>(), classes)?;
     let right = probabilities.most_likely().iter().zip(&labels).filter(|(found, made)| found == made).count();
 
-    let firsts: Vec<usize> = (0..classes).filter_map(|class| labels.iter().position(|label| *label == class)).collect();
+    let firsts: Vec<usize> =
+        (0..classes).filter_map(|class| labels.iter().position(|label| *label == class)).collect();
     let queries = Strip::new(made.samples.clone(), range);
     let size = train.image_size();
-    let pixels = |bytes: &[u8]| Features::new(&bytes.iter().map(|byte| f32::from(*byte)).collect::<Vec<_>>(), size);
-    let queries: Vec<u8> = firsts.iter().flat_map(|at| queries.bytes[at * size..(at + 1) * size].to_vec()).collect();
+    let pixels =
+        |bytes: &[u8]| Features::new(&bytes.iter().map(|byte| f32::from(*byte)).collect::<Vec<_>>(), size);
+    let queries: Vec<u8> =
+        firsts.iter().flat_map(|at| queries.bytes[at * size..(at + 1) * size].to_vec()).collect();
     let all: Vec<usize> = (0..train.len()).collect();
     let nearest = nearest_neighbours(&pixels(&queries)?, &pixels(&train.bytes(&all)?)?, 1)?;
     let nearest: Vec<usize> = nearest.iter().map(|found| found[0].index).collect();
@@ -123,7 +126,8 @@ pub fn distances(
     let (of_samples, of_data) = (features(made.samples.clone())?, features(data.clone())?);
     let half = count / 2;
     let halves = [features(data.clone().narrow(0, 0, half))?, features(data.narrow(0, half, half))?];
-    let distance = |a: &Features, b: &Features| frechet_distance(&GaussianFit::new(a)?, &GaussianFit::new(b)?);
+    let distance =
+        |a: &Features, b: &Features| frechet_distance(&GaussianFit::new(a)?, &GaussianFit::new(b)?);
     let kernel = KernelDistanceConfig::new()
         .with_subset_size(100.min(count))
         .with_num_subsets(20)
@@ -183,11 +187,5 @@ pub fn chains(
         trace.push(step as u64, values, &data)?;
     }
     let late = ChainSet::from_steps(&by_step[by_step.len() / 2..])?;
-    Ok(Chains {
-        chains,
-        steps,
-        energies: trace,
-        rhat: late.rhat()?,
-        effective_sample_size: late.ess_mean()?,
-    })
+    Ok(Chains { chains, steps, energies: trace, rhat: late.rhat()?, effective_sample_size: late.ess_mean()? })
 }

@@ -30,7 +30,8 @@ pub fn load(options: &Options) -> Result<Sets> {
         0 => test,
         count => test.take_per_class(count.div_ceil(test.num_classes()))?,
     };
-    let mut out = vec![interpolated(&test)?.with_name("interpolation"), uniform(&test, options.settings.seed)?];
+    let mut out =
+        vec![interpolated(&test)?.with_name("interpolation"), uniform(&test, options.settings.seed)?];
     for set in &options.ood {
         out.push(foreign(&set.path, test.image_shape())?.with_range(test.range()).with_name(&set.name));
     }

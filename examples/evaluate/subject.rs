@@ -11,9 +11,7 @@ use jem_core::eval::FeatureExtractor;
 use jem_core::nn::{CifarResNet, CifarResNetConfig, Normalized, WeightLayout, Weights, WideResNet};
 use jem_core::noise::Noise;
 use jem_core::pytorch;
-use jem_core::samplers::{
-    ImproperSgld, ImproperSgldConfig, ReplayBuffer, ReplayConfig, SampleSource,
-};
+use jem_core::samplers::{ImproperSgld, ImproperSgldConfig, ReplayBuffer, ReplayConfig, SampleSource};
 use jem_core::train::{Checkpoints, Saved};
 use serde_json::{Value, json};
 
@@ -91,7 +89,8 @@ fn of_run(options: &Options, saved: Saved, sets: &Sets, device: &Device) -> Resu
         sampler = sampler.with_gradient_clip(recipe.gradient_clip);
     }
     let sampler = sampler.init()?;
-    let replay = ReplayConfig::new(sets.test.image_shape()).with_capacity(recipe.buffer).init(sampler.clone())?;
+    let replay =
+        ReplayConfig::new(sets.test.image_shape()).with_capacity(recipe.buffer).init(sampler.clone())?;
     let buffer = SampleSource::<4>::start(&replay, &mut noise, device)?;
     let folder = match options.checkpoint.join("checkpoints").is_dir() {
         true => options.checkpoint.clone(),
@@ -99,7 +98,11 @@ fn of_run(options: &Options, saved: Saved, sets: &Sets, device: &Device) -> Resu
     };
     Ok(Subject {
         model: Model::Run(saved.load_model(network)?.valid()),
-        buffer: if recipe.weight_x + recipe.weight_xy > 0.0 { Some(saved.load_objective(buffer)?) } else { None },
+        buffer: if recipe.weight_x + recipe.weight_xy > 0.0 {
+            Some(saved.load_objective(buffer)?)
+        } else {
+            None
+        },
         sampler,
         identity: json!({"checkpoint": saved.path, "iteration": saved.progress.iteration, "recipe": configuration}),
         folder,
@@ -144,7 +147,8 @@ pub fn resnet_20(path: &Path, range: PixelRange, device: &Device) -> Result<Norm
 }
 
 fn own_name(key: &str) -> String {
-    let key = key.replace("layer", "group").replace("linear.", "class_output.").replace("fc.", "class_output.");
+    let key =
+        key.replace("layer", "group").replace("linear.", "class_output.").replace("fc.", "class_output.");
     match key.strip_prefix("bn1.") {
         Some(rest) => format!("norm.{rest}"),
         None => key.replace(".bn", ".norm"),

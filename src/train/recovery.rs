@@ -116,9 +116,8 @@ where
         checkpoints: &Checkpoints,
         state: &TrainState<M, O::State>,
     ) -> Result<(Snapshot, Staged)> {
-        let snapshot =
-            Snapshot::of(&state.model, state.average.as_ref(), &state.optimizer, state.iteration)
-                .map_err(|reason| Error::checkpoint("(in memory)", reason))?;
+        let snapshot = Snapshot::of(&state.model, state.average.as_ref(), &state.optimizer, state.iteration)
+            .map_err(|reason| Error::checkpoint("(in memory)", reason))?;
         let staged = checkpoints.stage(&snapshot, &state.objective.save(), &self.progress(state))?;
         Ok((snapshot, staged))
     }

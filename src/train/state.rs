@@ -126,7 +126,10 @@ mod tests {
         // Means of 2 and 6 with a momentum of 0.1.
         let expected = 0.9 * (0.1 * 2.0) + 0.1 * 6.0;
         assert!((mean(&load_record(fresh(), &settled).unwrap()) - expected).abs() < 1e-6);
-        assert!((mean(&load_record(fresh(), &saved).unwrap()) - expected).abs() > 0.1, "Burn settles by itself now");
+        assert!(
+            (mean(&load_record(fresh(), &saved).unwrap()) - expected).abs() > 0.1,
+            "Burn settles by itself now"
+        );
         // An update that waits in the target does not come through.
         let busy = load_record(after(fresh(), &[100.0]), &settled).unwrap();
         assert!((mean(&busy) - expected).abs() < 1e-6);

@@ -7,13 +7,13 @@ use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 
 use super::checkpoint::{Best, Checkpoints};
-use super::saved::Saved;
 use super::guard::{GuardConfig, GuardState};
 use super::iteration::Step;
 use super::learning_rate::LearningRate;
 use super::observer::{Control, Observer, View};
 use super::plan::{Outcome, TrainerConfig};
 use super::record::{EpochRecord, Record, StepRecord, Values};
+use super::saved::Saved;
 use super::state::{Snapshot, TrainState};
 use crate::data::BatchSource;
 use crate::error::{Error, Result};

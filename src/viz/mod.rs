@@ -1,8 +1,8 @@
 //! What a person looks at: image grids and heat maps as PNG, charts as SVG, and a report that holds them all.
 
 mod axis;
-mod block;
 mod bars;
+mod block;
 mod contour;
 mod curves;
 mod field;

@@ -173,8 +173,8 @@ const END: &str = "</main>\n</body>\n</html>\n";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::viz::frame::SVG_START;
     use crate::viz::Chart;
+    use crate::viz::frame::SVG_START;
 
     #[test]
     fn everything_is_escaped() {
