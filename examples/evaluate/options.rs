@@ -24,7 +24,7 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Weights of a CIFAR ResNet-20 (safetensors) whose features distances between images are measured in; without
-    /// them, the features are the model's own logits, and distances compare samples of this model only.
+    /// them, the features are the model's own p(y|x), and distances compare samples of this model only.
     #[arg(long, value_name = "FILE")]
     pub features: Option<PathBuf>,
     /// The device; the first of those compiled in unless given.

@@ -63,7 +63,7 @@ impl Pages {
         if let Some(d) = &self.distances {
             figures.push((
                 format!("Fréchet distance, in {}", d.features),
-                format!("{:.2}, of which {:.2} between halves of the data", d.frechet, d.frechet_of_data),
+                format!("{:.3}; {:.3} between halves of the data", d.frechet, d.frechet_of_data),
             ));
             figures.push((
                 "Kernel distance".to_owned(),

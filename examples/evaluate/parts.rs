@@ -1,7 +1,7 @@
 //! The parts of an evaluation, one after the other.
 
 use burn::module::Module;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, activation};
 use jem_core::data::PixelRange;
 use jem_core::energy::{Classifier, JointEnergy};
 use jem_core::error::{Error, Result};
@@ -65,11 +65,11 @@ fn extractor<'a>(
     range: PixelRange,
     device: &Device,
 ) -> Result<(Box<dyn FeatureExtractor + 'a>, String)> {
-    /// The logits as features.
-    struct Logits<'a>(&'a Model);
-    impl FeatureExtractor for Logits<'_> {
+    /// p(y|x) as features: the logits of samples far from data are too large to compare.
+    struct Probabilities<'a>(&'a Model);
+    impl FeatureExtractor for Probabilities<'_> {
         fn features(&self, images: Tensor<4>) -> Tensor<2> {
-            self.0.logits(images)
+            activation::softmax(self.0.logits(images), 1)
         }
     }
     match &options.features {
@@ -77,6 +77,6 @@ fn extractor<'a>(
             let pooled = Pooled(resnet_20(path, range, device)?.valid());
             Ok((Box::new(pooled), "the pooled features of a CIFAR ResNet-20".to_owned()))
         }
-        None => Ok((Box::new(Logits(model)), "the model's own logits".to_owned())),
+        None => Ok((Box::new(Probabilities(model)), "the model's own p(y|x)".to_owned())),
     }
 }
