@@ -156,6 +156,8 @@ mod pages {
     struct Backends;
     #[doc = include_str!("../docs/checkpoints.md")]
     struct Checkpoints;
+    #[doc = include_str!("../docs/evaluating.md")]
+    struct Evaluating;
     #[cfg(feature = "pytorch")]
     #[doc = include_str!("../docs/your-own-classifier.md")]
     struct YourOwnClassifier;
