@@ -10,13 +10,15 @@
 //! The backend is Burn's default; every measurement waits for the device. Two benchmarks in one module differ
 //! by what their names say, and by nothing else.
 
+mod support;
+
 use std::time::Duration;
 
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor};
 use divan::counter::ItemsCount;
 use divan::{Bencher, Divan};
-use jem_core::data::{BatchSource, JointBatch};
+use jem_core::data::JointBatch;
 use jem_core::energy::{Classifier, EnergyModel, JointEnergy};
 use jem_core::nn::{CnnConfig, MlpConfig, WideResNetConfig};
 use jem_core::noise::{Noise, Stream};
@@ -297,23 +299,13 @@ mod training_iteration {
     use jem_core::samplers::{ImproperSgldConfig, ReplayConfig};
     use jem_core::train::{Control, Observer, Record, Trainer, TrainerConfig, View};
 
+    use crate::support::Same;
+
     /// Ends the run after every iteration.
     struct OneAtATime;
     impl<M, S> Observer<M, S> for OneAtATime {
         fn on_record(&mut self, _: &Record, _: &View<'_, M, S>) -> jem_core::Result<Control> {
             Ok(Control::Stop)
-        }
-    }
-
-    /// The same batch for ever.
-    struct Same<const D: usize>(JointBatch<D>);
-    impl<const D: usize> BatchSource<JointBatch<D>> for Same<D> {
-        fn batches_per_epoch(&self) -> u64 {
-            u64::MAX
-        }
-
-        fn batch(&mut self, _: u64, _: &mut Noise) -> jem_core::Result<JointBatch<D>> {
-            Ok(self.0.clone())
         }
     }
 

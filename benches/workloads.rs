@@ -5,19 +5,22 @@
 //! `benches/peers/jem_iteration.py`: a draw from a replay buffer of 10,000, K chain steps, the joint loss, a backward
 //! pass and a step of Adam. The backend is Burn's default.
 
+mod support;
+
 use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
 use burn::module::Module;
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
-use jem_core::data::{BatchSource, JointBatch};
+use jem_core::data::JointBatch;
 use jem_core::energy::Classifier;
 use jem_core::nn::{CnnConfig, MlpConfig, WideResNetConfig};
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::JemConfig;
 use jem_core::samplers::{ImproperSgldConfig, ReplayConfig};
 use jem_core::train::{Control, Observer, Record, Trainer, TrainerConfig, View};
+use support::Same;
 
 /// Tells the time that every iteration took, and ends the run after so many.
 struct Clock {
@@ -36,19 +39,6 @@ impl<M, S> Observer<M, S> for Clock {
             self.left -= 1;
         }
         Ok(if self.left == 0 { Control::Stop } else { Control::Continue })
-    }
-}
-
-/// The same batch for ever.
-struct Same<const D: usize>(JointBatch<D>);
-
-impl<const D: usize> BatchSource<JointBatch<D>> for Same<D> {
-    fn batches_per_epoch(&self) -> u64 {
-        u64::MAX
-    }
-
-    fn batch(&mut self, _: u64, _: &mut Noise) -> jem_core::Result<JointBatch<D>> {
-        Ok(self.0.clone())
     }
 }
 
