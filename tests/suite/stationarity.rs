@@ -436,6 +436,17 @@ fn mala_is_exact_and_needs_its_test() {
     assert!(acceptance > 0.5 && acceptance < 0.95, "{acceptance}");
 }
 
+/// HMC on the same targets, beside the same trajectories without the test.
+#[test]
+fn hmc_is_exact_on_every_target() {
+    let settings = [(1.2, 3), (0.4, 6), (1.2, 3), (0.3, 3)];
+    for (target, (epsilon, steps)) in targets(&mut Noise::host(18)).iter().zip(settings) {
+        let hmc = HmcConfig::new(epsilon).with_num_leapfrog(steps).init().unwrap();
+        assert!(keeps(target, &hmc, 12), "{}", target.name);
+        assert!(!keeps(target, &Untested { epsilon, steps }, 12), "{}", target.name);
+    }
+}
+
 /// The bias of ULA is that of its closed form where there is one: (1/c) / (1 - εc/2) at a curvature c. Where there is
 /// none ε is so small that n = 40,000 cannot see it. Noise scaled by the step and not by its root is seen everywhere.
 #[test]

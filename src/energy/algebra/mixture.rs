@@ -104,6 +104,18 @@ mod tests {
         assert!(gradient.all_close(auto, Some(1e-3), Some(1e-3)));
     }
 
+    #[test]
+    fn images_are_weighed_each_by_its_own_share() {
+        let device = Device::flex();
+        let x = Noise::host(6).normal([5, 2, 3, 2], Stream::DATA, &device);
+        let parts = vec![(0.3, Gaussian::new(-0.5, 1.0).unwrap()), (0.0, Gaussian::new(0.5, 0.8).unwrap())];
+        let mixture = Mixture::new(parts).unwrap();
+        let (energy, gradient) = EnergyModel::<4>::energy_and_grad(&mixture, x.clone());
+        let (same, auto) = energy_and_grad_by_autodiff(|x| mixture.energy(x), x);
+        assert!(energy.all_close(same, Some(1e-5), Some(1e-5)));
+        assert!(gradient.all_close(auto, Some(1e-4), Some(1e-4)));
+    }
+
     /// At weights of 1/Z_i the mixture has Z = the number of components.
     #[test]
     fn weights_of_one_over_z_make_a_density_of_equal_shares() {

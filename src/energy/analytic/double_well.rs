@@ -14,7 +14,7 @@ use crate::noise::{Noise, Stream};
 
 /// E(x) = Σ_i h ((x_i/w)² - 1)²: wells at ±w and a barrier of height h at 0 in each coordinate, of any shape.
 ///
-/// log Z = d log(w (π/2) e^(-h/2) [I_(-1/4)(h/2) + I_(1/4)(h/2)]) in d dimensions, with the modified Bessel
+/// log Z = d log(w (π/2) e^(-h/2) \[I_(-1/4)(h/2) + I_(1/4)(h/2)\]) in d dimensions, with the modified Bessel
 /// functions. In a well the curvature is 8h/w².
 ///
 /// ```
