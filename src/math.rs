@@ -29,6 +29,16 @@ pub fn per_sample<const D: usize>(x: Tensor<D>) -> Tensor<2> {
     x.reshape([batch, elements])
 }
 
+/// One number per sample, shaped to combine with a batch of rank `D`.
+///
+/// # Shapes
+/// `[batch]` to `[batch, 1, ..]`.
+pub fn per_chain<const D: usize>(values: Tensor<1>) -> Tensor<D> {
+    let mut shape = [1; D];
+    shape[0] = values.dims()[0];
+    values.reshape(shape)
+}
+
 /// The number of samples and of elements in one sample.
 pub fn sample_extent(dims: &[usize]) -> [usize; 2] {
     let batch = dims.first().copied().unwrap_or(1);

@@ -2,12 +2,19 @@
 //!
 //! [`EnergyModel`] is the one trait that samplers need. [`Classifier`] and [`JointEnergy`] make one of any
 //! network with logits; [`Given`] clamps the label of a [`ConditionalEnergy`]; [`analytic`] has energies with
-//! known moments and normalisers, which is how samplers are tested.
+//! known moments and normalisers, which is how samplers are tested. Energies combine: [`Product`], [`Mixture`],
+//! [`Negation`], [`Tempered`], [`LinearCombination`], or written as sums ([`Energy`]); [`Clamped`] fixes some
+//! coordinates, [`FreeEnergy`] and [`Minimum`] do away with a latent variable.
 
+mod algebra;
 pub mod analytic;
 mod conditional;
 mod joint;
 
+pub use algebra::{
+    Clamp, Clamped, Energy, FiniteLatent, FreeEnergy, LatentEnergy, LinearCombination, Minimum, Mixture,
+    Negation, Product, Tempered,
+};
 pub use conditional::{ConditionalEnergy, Given};
 pub use joint::{Classifier, JointEnergy};
 

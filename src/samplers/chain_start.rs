@@ -19,6 +19,14 @@ pub trait ChainStart<const D: usize> {
         noise: &mut Noise,
         device: &Device,
     ) -> Tensor<D>;
+
+    /// Whether chains over samples of `sample_shape` can start from here. Sources ask before they draw.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) if not.
+    fn check(&self, _sample_shape: &[usize]) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// U(low, high) in every coordinate; U(-1, 1) unless set, as JEM starts its chains.

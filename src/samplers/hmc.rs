@@ -1,10 +1,12 @@
 //! Hamiltonian Monte Carlo: leapfrog trajectories behind a Metropolis test, whose law is exactly p(x).
 
-use burn::tensor::{Bool, Tensor};
+use burn::tensor::Tensor;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use super::{Bounds, Sampler};
+use super::Sampler;
+use super::kernel::{Bounds, check_options};
+use super::metropolis::{MetropolisInfo, MetropolisState, metropolis_test};
 use crate::energy::EnergyModel;
 use crate::error::{Result, ensure};
 use crate::math::per_sample;
@@ -72,39 +74,16 @@ impl HmcConfig {
         ensure(self.num_leapfrog > 0, "HmcConfig.num_leapfrog", self.num_leapfrog, "at least 1")?;
         let jitter = self.step_jitter;
         ensure((0.0..1.0).contains(&jitter), "HmcConfig.step_jitter", jitter, "in [0, 1)")?;
-        if let Some(Bounds { low, high }) = self.bounds {
-            let allowed = low.is_finite() && high.is_finite() && low < high;
-            let found = format!("[{low}, {high}]");
-            ensure(allowed, "HmcConfig.bounds", found, "finite, the lower below the upper")?;
-        }
+        check_options("HmcConfig", None, self.bounds)?;
         Ok(Hmc { config: self })
     }
 }
 
-/// Positions with the energy and the gradient there, and the number of transitions made.
-#[derive(Debug, Clone)]
-pub struct HmcState<const D: usize> {
-    /// Positions, `[chains, ..]`.
-    pub x: Tensor<D>,
-    /// E(x), `[chains]`.
-    pub energy: Tensor<1>,
-    /// ∇E(x), `[chains, ..]`.
-    pub gradient: Tensor<D>,
-    /// Transitions made, which is where the schedule is read.
-    pub t: u64,
-}
+/// Positions with the energy and the gradient there.
+pub type HmcState<const D: usize> = MetropolisState<D>;
 
-/// What became of the proposals of one transition.
-#[derive(Debug, Clone)]
-pub struct HmcInfo {
-    /// Which chains moved, `[chains]`.
-    pub accepted: Tensor<1, Bool>,
-    /// min(1, exp(H(x, p) - H(x', p'))), the probability of moving, `[chains]`; 0 for a trajectory that left
-    /// the finite numbers.
-    pub acceptance: Tensor<1>,
-    /// E(x) after the test, `[chains]`.
-    pub energy: Tensor<1>,
-}
+/// What became of the proposals of one transition, with exp(H(x, p) - H(x', p')) as the ratio.
+pub type HmcInfo = MetropolisInfo;
 
 /// Hamiltonian Monte Carlo with unit mass. With H(x, p) = E(x) + ‖p‖²/2 and L leapfrog steps of size ε,
 ///
@@ -191,13 +170,13 @@ impl<const D: usize> Sampler<D> for Hmc {
     type Info = HmcInfo;
 
     fn init(&self, model: &dyn EnergyModel<D>, x: Tensor<D>) -> HmcState<D> {
-        let x = x.without_autodiff();
-        let x = match self.config.bounds {
-            Some(Bounds { low, high }) => x.clamp(low, high),
-            None => x,
-        };
-        let (energy, gradient) = model.energy_and_grad(x.clone());
-        HmcState { x, energy, gradient, t: 0 }
+        MetropolisState::at(
+            model,
+            match self.config.bounds {
+                Some(bounds) => bounds.clamp(x),
+                None => x,
+            },
+        )
     }
 
     fn step(
@@ -213,24 +192,7 @@ impl<const D: usize> Sampler<D> for Hmc {
         let (end, momentum) = self.trajectory(model, &state, momentum, epsilon);
 
         let log_ratio = state.energy.clone() - end.energy.clone() + before - kinetic(momentum);
-        let uniform = noise.uniform([dims[0]], 0.0..1.0, Stream::CHAIN, &device);
-        // A NaN compares as false, and an infinite energy is no place to be: both are refused.
-        let finite = end.energy.clone().is_finite();
-        let accepted = uniform.log().lower(log_ratio.clone()).bool_and(finite.clone());
-        let acceptance = log_ratio.exp().clamp_max(1.0).mask_fill(finite.bool_not(), 0.0);
-        let acceptance = acceptance.clone().mask_fill(acceptance.is_nan(), 0.0);
-
-        let mut one_per_chain = [1; D];
-        one_per_chain[0] = dims[0];
-        let mask: Tensor<D, Bool> = accepted.clone().reshape(one_per_chain).expand(dims);
-        let energy = state.energy.mask_where(accepted.clone(), end.energy);
-        let state = HmcState {
-            x: state.x.mask_where(mask.clone(), end.x),
-            energy: energy.clone(),
-            gradient: state.gradient.mask_where(mask, end.gradient),
-            t: state.t + 1,
-        };
-        (state, HmcInfo { accepted, acceptance, energy })
+        metropolis_test(state, end, log_ratio, noise)
     }
 
     fn position(&self, state: &HmcState<D>) -> Tensor<D> {

@@ -1,48 +1,10 @@
 //! Improper SGLD: Langevin dynamics with step and noise chosen apart, the sampler that trains JEMs.
 
-use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::Sampler;
-use crate::energy::EnergyModel;
-use crate::error::{Error, Result, ensure_positive};
-use crate::math::sample_norms;
-use crate::noise::{Noise, Stream};
+use super::kernel::{Bounds, Force, Langevin, LangevinMove, check_options};
+use crate::error::Result;
 use crate::schedule::Schedule;
-
-/// Chains, and the number of steps that they have made, which is where the schedules are read.
-#[derive(Debug, Clone)]
-pub struct ChainState<const D: usize> {
-    /// Positions, `[chains, ..]`.
-    pub x: Tensor<D>,
-    /// Steps made.
-    pub t: u64,
-}
-
-/// Energy and gradient at the position that a step started from.
-#[derive(Debug, Clone)]
-pub struct LangevinInfo<const D: usize> {
-    /// E(x), `[chains]`.
-    pub energy: Tensor<1>,
-    /// ∇E(x) as the model gave it, before any clipping, `[chains, ..]`.
-    pub gradient: Tensor<D>,
-}
-
-impl<const D: usize> LangevinInfo<D> {
-    /// ‖∇E(x)‖₂ of each chain, computed when asked for.
-    pub fn gradient_norm(&self) -> Tensor<1> {
-        sample_norms(self.gradient.clone())
-    }
-}
-
-/// The box that samples are clamped to after each step.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Bounds {
-    /// Lower bound of every coordinate.
-    pub low: f32,
-    /// Upper bound of every coordinate.
-    pub high: f32,
-}
 
 /// Configuration of [`ImproperSgld`]; the defaults are JEM's.
 ///
@@ -114,23 +76,11 @@ impl ImproperSgldConfig {
     /// The sampler.
     ///
     /// # Errors
-    /// [`Error::Config`] naming the field that is negative, not finite or empty.
+    /// [`Error::Config`](crate::Error::Config) naming the field that is negative, not finite or empty.
     pub fn init(self) -> Result<ImproperSgld> {
         self.step_size.check("ImproperSgldConfig.step_size")?;
         self.noise_scale.check("ImproperSgldConfig.noise_scale")?;
-        if let Some(clip) = self.gradient_clip {
-            ensure_positive("ImproperSgldConfig.gradient_clip", clip)?;
-        }
-        if let Some(Bounds { low, high }) = self.bounds
-            && !(low.is_finite() && high.is_finite() && low < high)
-        {
-            let found = format!("[{low}, {high}]");
-            return Err(Error::config(
-                "ImproperSgldConfig.bounds",
-                found,
-                "finite, the lower below the upper",
-            ));
-        }
+        check_options("ImproperSgldConfig", self.gradient_clip, self.bounds)?;
         Ok(ImproperSgld { config: self })
     }
 }
@@ -155,64 +105,25 @@ pub struct ImproperSgld {
     config: ImproperSgldConfig,
 }
 
-impl<const D: usize> Sampler<D> for ImproperSgld {
-    type State = ChainState<D>;
-    type Info = LangevinInfo<D>;
-
-    fn init(&self, _model: &dyn EnergyModel<D>, x: Tensor<D>) -> Self::State {
-        ChainState { x: x.without_autodiff(), t: 0 }
-    }
-
-    fn step(
-        &self,
-        model: &dyn EnergyModel<D>,
-        state: Self::State,
-        noise: &mut Noise,
-    ) -> (Self::State, Self::Info) {
+impl Langevin for ImproperSgld {
+    fn move_at(&self, t: u64) -> LangevinMove {
         let ImproperSgldConfig { step_size, noise_scale, gradient_clip, bounds } = &self.config;
-        let (drift, scale) = (step_size.value(state.t), noise_scale.value(state.t));
-        let (next, info) = langevin_step(model, state, drift, scale, *gradient_clip, noise);
-        let x = match bounds {
-            Some(Bounds { low, high }) => next.x.clamp(*low, *high),
-            None => next.x,
-        };
-        (ChainState { x, ..next }, info)
+        LangevinMove {
+            drift: step_size.value(t),
+            noise_scale: noise_scale.value(t),
+            force: Force::clipped(*gradient_clip),
+            bounds: *bounds,
+        }
     }
-
-    fn position(&self, state: &Self::State) -> Tensor<D> {
-        state.x.clone()
-    }
-}
-
-/// x ← x - drift · clip(∇E(x)) + scale · ε: the move that all Langevin samplers share.
-pub(super) fn langevin_step<const D: usize>(
-    model: &dyn EnergyModel<D>,
-    state: ChainState<D>,
-    drift: f64,
-    scale: f64,
-    gradient_clip: Option<f32>,
-    noise: &mut Noise,
-) -> (ChainState<D>, LangevinInfo<D>) {
-    let (energy, gradient) = model.energy_and_grad(state.x.clone());
-    let force = match gradient_clip {
-        Some(clip) => gradient.clone().clamp(-clip, clip),
-        None => gradient.clone(),
-    };
-    let ChainState { x, t } = state;
-    let mut x = x - force.mul_scalar(drift);
-    if scale > 0.0 {
-        let draws = noise.normal(x.dims(), Stream::CHAIN, &x.device());
-        x = x + draws.mul_scalar(scale);
-    }
-    (ChainState { x, t: t + 1 }, LangevinInfo { energy, gradient })
 }
 
 #[cfg(all(test, feature = "flex"))]
 mod tests {
     use super::*;
     use crate::energy::analytic::Gaussian;
-    use crate::samplers::run;
-    use burn::tensor::Device;
+    use crate::noise::{Noise, Stream};
+    use crate::samplers::{Sampler, run};
+    use burn::tensor::{Device, Tensor};
 
     #[test]
     fn one_step_is_the_formula_with_clip_bounds_and_schedules() {

@@ -1,24 +1,51 @@
 //! Samplers: Markov kernels that move samples towards low energy, and the sources of negatives built on them.
 //!
 //! A [`Sampler`] is one kernel: what the next step needs is its `State`, what a person may want to know is its
-//! `Info`. A [`SampleSource`] owns chains across training iterations: [`Replay`] keeps them in a buffer,
-//! [`ShortRun`] starts them afresh each time.
+//! `Info`. A sampler that makes one [`LangevinMove`] a step need only say which: [`Langevin`]. A [`SampleSource`]
+//! owns chains across training iterations: [`Replay`] keeps them in a buffer, [`ShortRun`] starts them afresh each
+//! time.
 
+mod annealed;
 mod chain_start;
+mod class_gaussian_start;
+mod data_start;
 mod hmc;
+mod inpainting;
+mod kernel;
 mod langevin;
+mod mala;
+mod metropolis;
+mod mppi;
+mod normalized_gradient;
+mod proximal;
 mod replay;
 mod sgld;
 mod source;
 mod step_adaptation;
+mod tempering;
+mod ula;
+mod underdamped;
 
+pub use annealed::{AnnealedLangevin, AnnealedLangevinConfig};
 pub use chain_start::{ChainStart, GaussianStart, UniformStart};
+pub use class_gaussian_start::ClassGaussianStart;
+pub use data_start::DataStart;
 pub use hmc::{Hmc, HmcConfig, HmcInfo, HmcState};
-pub use langevin::{Bounds, ChainState, ImproperSgld, ImproperSgldConfig, LangevinInfo};
+pub use inpainting::Inpainting;
+pub use kernel::{Bounds, ChainState, Force, Langevin, LangevinInfo, LangevinMove};
+pub use langevin::{ImproperSgld, ImproperSgldConfig};
+pub use mala::{Mala, MalaConfig};
+pub use metropolis::{MetropolisInfo, MetropolisState};
+pub use mppi::{Mppi, MppiConfig, MppiInfo};
+pub use normalized_gradient::{NormalizedGradient, NormalizedGradientConfig};
+pub use proximal::{ProximalSgld, ProximalSgldConfig};
 pub use replay::{BufferPlace, Replay, ReplayBuffer, ReplayConfig};
 pub use sgld::{Sgld, SgldConfig};
 pub use source::{Negatives, Request, SampleSource, ShortRun, ShortRunConfig};
 pub use step_adaptation::{AdaptationState, StepAdaptation, StepAdaptationConfig};
+pub use tempering::{ParallelTempering, ParallelTemperingConfig, Swap, TemperingInfo, TemperingState};
+pub use ula::{Ula, UlaConfig};
+pub use underdamped::{UnderdampedLangevin, UnderdampedLangevinConfig, UnderdampedState};
 
 use burn::tensor::Tensor;
 

@@ -40,7 +40,7 @@ pub trait SampleSource<const D: usize> {
     /// A memory with nothing learnt in it. Called again to forget everything after a divergence.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the configured sample shape is not of rank D - 1.
+    /// [`Error::Shape`] if the configured sample shape is not of rank D - 1, or not that of the starts.
     fn start(&self, noise: &mut Noise, device: &Device) -> Result<Self::State>;
 
     /// Draws samples of `model` and the memory after it.
@@ -119,7 +119,8 @@ impl<const D: usize, S: Sampler<D>, C: ChainStart<D>> SampleSource<D> for ShortR
     type State = ();
 
     fn start(&self, _noise: &mut Noise, _device: &Device) -> Result<()> {
-        batch_shape::<D>(0, &self.config.sample_shape).map(|_| ())
+        batch_shape::<D>(0, &self.config.sample_shape)?;
+        self.start.check(&self.config.sample_shape)
     }
 
     fn draw(

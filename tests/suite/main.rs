@@ -3,6 +3,7 @@
 mod ais;
 mod attack;
 mod backends;
+mod composition;
 mod contract;
 mod generate;
 mod golden;

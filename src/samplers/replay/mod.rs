@@ -171,6 +171,7 @@ impl<const D: usize, S: Sampler<D>, C: ChainStart<D>> SampleSource<D> for Replay
     fn start(&self, noise: &mut Noise, device: &Device) -> Result<ReplayBuffer<D>> {
         let ReplayConfig { capacity, class_blocks, place, .. } = self.config;
         let shape = batch_shape::<D>(capacity, &self.config.sample_shape)?;
+        self.start.check(&self.config.sample_shape)?;
         let width = capacity / class_blocks;
         let labels: Vec<usize> = (0..capacity).map(|slot| slot / width).collect();
         let labels = (class_blocks > 1).then_some(labels.as_slice());
