@@ -120,7 +120,7 @@ fn run(options: &Options) -> Result<()> {
         let alone = Chain::new(model.unary(test.x), Tensor::zeros([STATES, STATES], &device))?
             .with_lengths(lengths)?;
         let energies: Vec<f64> = model.transitions.val().into_data().iter::<f64>().collect();
-        let energies: Vec<String> = energies.iter().map(|energy| format!("{energy:.1}")).collect();
+        let energies: Vec<String> = energies.iter().map(|energy| format!("{energy:.2}")).collect();
         println!(
             "{:<26} {:>6.1} % {:>8.1} %   {}",
             loss.name(),

@@ -66,6 +66,8 @@ pub struct Surface {
     pub error: f64,
     /// Mean over x of the highest less the lowest energy over y.
     pub range: f64,
+    /// Mean over x of the highest energy over y.
+    pub height: f64,
     /// Everything that the objective reported, by name, at every iteration.
     pub records: Vec<Record>,
 }
@@ -144,6 +146,8 @@ fn measure(
     let answers: Vec<(f64, f64)> = xs.iter().zip(best).map(|(x, best)| (*x, ys[best as usize])).collect();
     let error = answers.iter().map(|(x, y)| (y - x * x).abs()).sum::<f64>() / answers.len() as f64;
     let energies = table.energies().clone();
-    let range = (energies.clone().max_dim(1) - energies.min_dim(1)).mean().into_scalar::<f32>();
-    Ok(Surface { title, loss, field, answers, error, range: f64::from(range), records })
+    let highest = energies.clone().max_dim(1);
+    let mean = |energies: Tensor<2>| f64::from(energies.mean().into_scalar::<f32>());
+    let (height, range) = (mean(highest.clone()), mean(highest - energies.min_dim(1)));
+    Ok(Surface { title, loss, field, answers, error, range, height, records })
 }

@@ -7,8 +7,8 @@
 //!
 //! The problem is that of figures 5 to 8 of LeCun et al. 2006, "A tutorial on energy-based learning": y = x² with
 //! noise, as implicit regression. The energy E(x, y) = ‖A(x) - B(y)‖² / 2 can become flat, and a loss that only
-//! pulls down makes it so; regression proper, E(x, y) = (A(x) - y)² / 2, cannot. It takes about a minute on two
-//! CPU cores.
+//! pulls down makes it so; regression proper, E(x, y) = (A(x) - y)² / 2, cannot. It takes about half a minute on
+//! two CPU cores.
 
 mod learn;
 mod model;

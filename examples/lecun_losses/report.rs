@@ -10,7 +10,7 @@ use crate::Options;
 use crate::learn::{Pairs, Surface};
 
 /// Below this part of the range before training, a surface counts as flat.
-const FLAT: f64 = 0.01;
+const FLAT: f64 = 0.02;
 
 /// Writes the page and prints its table.
 pub fn write(surfaces: &[Surface], data: &Pairs, options: &Options, seconds: f64) -> Result<()> {
@@ -50,10 +50,12 @@ pub fn write(surfaces: &[Surface], data: &Pairs, options: &Options, seconds: f64
         .section(
             "Surfaces",
             "E(x, y), dark where it is low. Points are data, the line is the answer Y*(x) of lowest energy. Colours \
-             go up to the range of the surface, or to a tenth of that before training if it has less.",
+             go up to the highest energy of an input, averaged over the inputs, or to a tenth of what that was before \
+             training if it is less.",
         );
+    let tenth = surfaces.first().map_or(0.0, |surface| surface.height / 10.0);
     for surface in surfaces {
-        let top = surface.range.max(before / 10.0);
+        let top = surface.height.max(tenth);
         let map = Heatmap::new(surface.field.clone())
             .with_titles(surface.title.clone(), "x", "y")
             .with_range(0.0, top)

@@ -143,6 +143,9 @@ impl<S> AnswerSearch<S> {
 
     /// I: the same among the answers at a distance above ε from the correct one.
     ///
+    /// Chains walk around the ball of radius ε as [`Outside`] says. In one dimension there is no way around:
+    /// let some chains start on either side.
+    ///
     /// # Shapes
     /// As [`find`](Self::find); `correct` is `[batch, ..]`. Reads the distances from the device.
     ///

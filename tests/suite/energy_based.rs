@@ -6,8 +6,7 @@ use jem_core::energy::{Classifier, ConditionalEnergy};
 use jem_core::inference::EnergyTable;
 use jem_core::noise::Noise;
 use jem_core::objectives::energy_based::{
-    AnswerEnergies, AnswerSet, Candidates, Classes, EblLoss, EnergyBased, Labels, Margin, PairBatch,
-    ebl_terms,
+    AnswerEnergies, AnswerSet, Candidates, Classes, EblLoss, EnergyBased, Labels, Margin, ebl_terms,
 };
 use jem_core::objectives::{Loss, Objective};
 use rand::{RngExt, SeedableRng};
@@ -274,5 +273,4 @@ fn misfits_are_named() {
     assert!(EnergyBased::new(EblLoss::Hinge { margin: -1.0 }, Classes).is_err() && Labels::new(1).is_err());
     assert!(Candidates::new(Tensor::<2>::zeros([1, 1], &device), 0.0).is_err());
     assert!(Candidates::new(Tensor::<2>::zeros([2, 1], &device), -1.0).is_err());
-    let _ = PairBatch::<2, 2> { x: x.clone(), y: x };
 }

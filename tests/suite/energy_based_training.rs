@@ -177,6 +177,46 @@ fn a_search_finds_what_the_grid_finds() {
     assert!(judge(&trained.valid(), &device).0 > 0.05);
 }
 
+#[test]
+fn pairs_and_sequences_that_do_not_fit_are_named() {
+    let device = Device::default();
+    let (model, mut noise) = (implicit(&device), Noise::host(0));
+    let candidates = Candidates::new(grid(&device), 0.35).unwrap();
+    let pairs = |x: usize, y: [usize; 2]| PairBatch::<2, 2> {
+        x: Tensor::zeros([x, 1], &device),
+        y: Tensor::zeros(y, &device),
+    };
+    let mut message =
+        |batch| candidates.energies(&model, &batch, &EblLoss::Log, &mut noise).unwrap_err().to_string();
+    assert!(
+        message(pairs(2, [3, 1]))
+            .contains("PairBatch.y has shape [3, 1], expected as many answers as inputs")
+    );
+    assert!(message(pairs(2, [2, 2])).contains("shaped as the candidates"));
+    let far = Candidates::new(grid(&device), 5.0).unwrap();
+    let error = far.energies(&model, &pairs(1, [1, 1]), &EblLoss::Log, &mut noise).unwrap_err().to_string();
+    assert!(error.contains("EnergyTable.epsilon = 5"), "{error}");
+    for (config, field) in [
+        (SearchedConfig::new(0.0, 0.0, 1.0), "SearchedConfig.epsilon = 0"),
+        (SearchedConfig::new(0.1, 1.0, 1.0), "SearchedConfig.start = (1, 1)"),
+        (SearchedConfig::new(0.1, 0.0, 1.0).with_num_starts(0), "SearchedConfig.num_starts = 0"),
+    ] {
+        let error = config.init(AnswerSearch::descent(0.1, 1).unwrap()).unwrap_err().to_string();
+        assert!(error.contains(field), "{error}");
+    }
+    let tagger = tagger(&device);
+    let mut batch = sequences(2, 1, &device);
+    let mut message = |batch: &SequenceBatch<3>| {
+        Labellings.energies(&tagger, batch, &EblLoss::Log, &mut noise).unwrap_err().to_string()
+    };
+    batch.labels[1] = vec![0; 13];
+    assert!(message(&batch).contains("Chain.lengths = 13"));
+    batch.labels[1] = vec![2];
+    assert!(message(&batch).contains("label of sequence 1 = 2"));
+    batch.labels.pop();
+    assert!(message(&batch).contains("SequenceBatch.labels has shape [1]"));
+}
+
 /// Unary energies by one linear layer, transitions by a matrix.
 #[derive(Module, Debug)]
 struct Tagger {
@@ -188,6 +228,12 @@ impl ChainEnergy<3> for Tagger {
     fn chain(&self, x: Tensor<3>) -> Result<Chain> {
         Chain::new(self.unary.forward(x), self.transitions.val())
     }
+}
+
+fn tagger(device: &Device) -> Tagger {
+    let tracked = device.clone().autodiff();
+    let unary = linear(&LinearConfig::new(1, 2), &mut Noise::host(0), &tracked).unwrap();
+    Tagger { unary, transitions: Param::from_tensor(Tensor::zeros([2, 2], &tracked)) }
 }
 
 /// Labels that stay with probability 0.9, seen through noise of deviation 1; labels -1 and 1 by their means.
@@ -238,10 +284,7 @@ fn a_chain_learns_to_use_its_neighbours() {
         EblLoss::Hinge { margin: 1.0 },
         EblLoss::Perceptron,
     ] {
-        let tracked = device.clone().autodiff();
-        let unary = linear(&LinearConfig::new(1, 2), &mut Noise::host(0), &tracked).unwrap();
-        let model = Tagger { unary, transitions: Param::from_tensor(Tensor::zeros([2, 2], &tracked)) };
-        let model = train(model, &train_set, loss, Labellings, 60, 0.1).valid();
+        let model = train(tagger(&device), &train_set, loss, Labellings, 60, 0.1).valid();
         let (chain, alone) = tag_errors(&model, &test_set);
         println!("{}: {chain:.3} of positions wrong, {alone:.3} one by one", loss.name());
         // Knowing nothing is 0.5 wrong, and the best that a position knows on its own is 0.159.

@@ -214,7 +214,7 @@ fn sliced_score_matching_finds_the_precision_of_the_data() {
 /// n = 20,000: the minimiser is 1 / (s² + σ²) within 4.417 of its standard errors (α = 1e-5), and not 1 / s².
 #[test]
 fn denoising_score_matching_finds_the_precision_of_noisy_data() {
-    let (n, s, sigma, device) = (20_000, 0.7, 0.5, Device::default());
+    let (n, s, sigma, device) = (20_000, 0.7f64, 0.5f64, Device::default());
     let x = Noise::host(4).normal([n, 1], Stream::DATA, &device).mul_scalar(s);
     // The draws of the objective, from its own stream: (σ v a x̃ - v ε)² = (σ a x̃ - ε)².
     let draws = values(Noise::host(5).normal([n, 1], Stream::new("score_matching/noise"), &device));
@@ -231,9 +231,9 @@ fn denoising_score_matching_finds_the_precision_of_noisy_data() {
     assert!((total - expected).abs() < 1e-3 && slope.abs() < 1e-3, "{total}, not {expected}; slope {slope}");
     let spread = residuals.iter().zip(&noisy).map(|(r, x)| (r * x).powi(2)).sum::<f64>().sqrt();
     let error = spread / (sigma * squares);
-    let target = 1.0 / (f64::from(s).powi(2) + sigma.powi(2));
+    let target = 1.0 / (s.powi(2) + sigma.powi(2));
     assert!((best - target).abs() < Z * error, "{best}, not {target} ± {error}");
-    assert!((best - 1.0 / f64::from(s).powi(2)).abs() > 5.0 * Z * error);
+    assert!((best - 1.0 / s.powi(2)).abs() > 5.0 * Z * error);
 }
 
 /// n = 4,000 data and as many samples of q = N(0, 1.5²): c is log Z within 4.417 standard errors (α = 1e-5) of the

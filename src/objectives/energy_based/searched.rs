@@ -20,7 +20,8 @@ pub struct SearchedConfig {
     pub epsilon: f64,
     /// Chains start uniformly in this box in every coordinate of y.
     pub start: (f32, f32),
-    /// Chains per input. Default 4.
+    /// Chains per input. Default 4. For answers of one number, enough of them that some start on either side
+    /// of the correct one.
     pub num_starts: usize,
 }
 

@@ -16,9 +16,9 @@ const DIRECTIONS: Stream = Stream::new("score_matching/directions");
 pub struct DirectionalDifferences {
     /// E(x).
     pub energy: Tensor<1>,
-    /// v·∇E(x) ≈ [E(x+δv) - E(x-δv)] / 2δ.
+    /// v·∇E(x) ≈ \[E(x+δv) - E(x-δv)\] / 2δ.
     pub slope: Tensor<1>,
-    /// vᵀ∇²E(x)v ≈ [E(x+δv) - 2E(x) + E(x-δv)] / δ².
+    /// vᵀ∇²E(x)v ≈ \[E(x+δv) - 2E(x) + E(x-δv)\] / δ².
     pub curvature: Tensor<1>,
 }
 
