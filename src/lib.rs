@@ -120,6 +120,7 @@ pub mod data;
 pub mod energy;
 pub mod error;
 pub mod eval;
+pub mod inference;
 #[cfg(feature = "kernels")]
 mod kernels;
 pub mod math;

@@ -1,10 +1,17 @@
 //! Objectives: what is minimised, as a function of model, batch and state.
 
+pub mod energy_based;
 mod jem;
 mod jem_config;
+mod nce;
+mod reference;
+pub mod score_matching;
+mod softplus;
 
 pub use jem::Jem;
 pub use jem_config::{JemConfig, NegativeKind, terms};
+pub use nce::{NoiseContrastive, WithNormaliser, nce_terms};
+pub use reference::{DiagonalGaussian, Reference};
 
 use burn::tensor::{Device, Tensor};
 

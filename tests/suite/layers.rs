@@ -15,6 +15,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("kernels", 1),
     ("samplers", 2),
     ("nn", 2),
+    ("inference", 2),
     ("objectives", 3),
     ("eval", 3),
     ("pytorch", 3),
@@ -22,8 +23,13 @@ const FLOORS: &[(&str, u8)] = &[
 ];
 
 /// Within a floor, who may see whom.
-const SIDEWAYS: &[(&str, &str)] =
-    &[("persist", "error"), ("schedule", "error"), ("noise", "error"), ("math", "error")];
+const SIDEWAYS: &[(&str, &str)] = &[
+    ("persist", "error"),
+    ("schedule", "error"),
+    ("noise", "error"),
+    ("math", "error"),
+    ("inference", "samplers"), // a search for answers is a chain
+];
 
 fn floor(room: &str) -> Option<u8> {
     FLOORS.iter().find(|(name, _)| *name == room).map(|(_, floor)| *floor)
