@@ -84,9 +84,10 @@
 //!
 //! | module | what lives there |
 //! | --- | --- |
-//! | [`energy`] | [`EnergyModel`](energy::EnergyModel), [`Classifier`](energy::Classifier), [`JointEnergy`](energy::JointEnergy); energies with known normalisers |
-//! | [`samplers`] | [`Sampler`](samplers::Sampler): SGLD, improper SGLD, HMC; the [replay buffer](samplers::Replay) and [short runs](samplers::ShortRun) |
-//! | [`objectives`] | [`Objective`](objectives::Objective) and the joint objective [`Jem`](objectives::Jem) |
+//! | [`energy`] | [`EnergyModel`](energy::EnergyModel), [`Classifier`](energy::Classifier), [`JointEnergy`](energy::JointEnergy); products, mixtures, negation; energies with known normalisers |
+//! | [`samplers`] | [`Sampler`](samplers::Sampler): SGLD and its family, MALA, HMC, tempering; the [replay buffer](samplers::Replay) and [short runs](samplers::ShortRun) |
+//! | [`objectives`] | [`Objective`](objectives::Objective) and the joint objective [`Jem`](objectives::Jem); the losses of [energy-based learning](objectives::energy_based), score matching, noise-contrastive estimation |
+//! | [`inference`] | the answer of lowest energy: exhaustion, descent, min-sum on chains; free energies |
 //! | [`train`] | [`Trainer`](train::Trainer), checkpoints with exact resume, the divergence guard, observers, validation |
 //! | [`eval`] | calibration, out-of-distribution scores, attacks, samples and their distances, log Z, chain diagnostics |
 //! | [`data`] | CIFAR, IDX (MNIST), embedded CIFAR-10 subset and digits, toy distributions; augmentation and loaders |

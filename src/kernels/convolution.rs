@@ -202,11 +202,14 @@ fn places_first(images: &[f32], size: usize, places: usize, pitch: usize) -> Vec
 
 /// The gradient in the bias: the sum over images and places.
 pub fn bias_gradient(g: &Geometry, gradient: &[f32], result: &mut [f32]) {
-    result.fill(0.0);
     let places = g.outputs() / g.channels[1];
+    let mut sums = vec![0.0; g.channels[1]];
     for image in gradient.chunks_exact(g.outputs()) {
-        for (result, plane) in result.iter_mut().zip(image.chunks_exact(places)) {
-            *result += plane.iter().sum::<f32>();
+        for (sum, plane) in sums.iter_mut().zip(image.chunks_exact(places)) {
+            *sum += f64::from(plane.iter().sum::<f32>());
         }
+    }
+    for (result, sum) in result.iter_mut().zip(sums) {
+        *result = sum as f32;
     }
 }
