@@ -28,7 +28,7 @@ impl Gaussian {
     /// N(mean, deviation² I).
     ///
     /// # Errors
-    /// [`Error::Config`] unless both are finite and the deviation is above 0.
+    /// [`Error::Config`](crate::Error::Config) unless both are finite and the deviation is above 0.
     pub fn new(mean: f32, deviation: f32) -> Result<Self> {
         ensure(mean.is_finite(), "Gaussian.mean", mean, "a finite number")?;
         ensure_positive("Gaussian.deviation", deviation)?;
