@@ -1,15 +1,14 @@
 //! The table that is printed, and the pages of the report.
 
-use burn::tensor::Device;
 use jem_core::data::ImageSet;
 use jem_core::error::Result;
 use jem_core::eval::attack::Norm;
-use jem_core::viz::{BarChart, Chart, Histogram, Report, grid};
+use jem_core::viz::{BarChart, Chart, Histogram, Report};
 use serde_json::Value;
 
 use crate::attacks::Curve;
 use crate::detection::{Classification, DetectionTable};
-use crate::samples::{ByClass, Chains, Distances, Strip};
+use crate::samples::{ByClass, Chains, Distances};
 
 /// All results.
 pub struct Pages {
@@ -103,12 +102,12 @@ impl Pages {
     }
 
     /// The report.
-    pub fn report(&self, identity: &Value, test: &ImageSet, device: &Device) -> Result<Report> {
+    pub fn report(&self, identity: &Value, test: &ImageSet) -> Result<Report> {
         let mut report = Report::new("Evaluation").summary(&self.figures());
         report = self.calibration(report)?;
         report = self.elsewhere(report)?;
         report = self.robustness(report)?;
-        report = self.samples(report, test, device)?;
+        report = self.samples(report, test)?;
         report = self.chain_curves(report)?;
         let settings = serde_json::to_string(identity).unwrap_or_default();
         Ok(report.section("What was evaluated", settings))
@@ -190,8 +189,7 @@ impl Pages {
         Ok(report)
     }
 
-    fn samples(&self, mut report: Report, test: &ImageSet, device: &Device) -> Result<Report> {
-        let picture = |strip: &Strip, columns| grid(&strip.tensor(device), (0.0, 255.0), columns, 2, 1);
+    fn samples(&self, mut report: Report, test: &ImageSet) -> Result<Report> {
         if let Some(by_class) = &self.by_class {
             let text = format!(
                 "{}. The classifier puts {} of them into the class that they were made for.",
@@ -200,9 +198,9 @@ impl Pages {
             );
             report = report
                 .section("Samples by class", text)
-                .image(picture(&by_class.images, by_class.per_class)?.to_data_uri()?, "A row for each class.")
+                .image(&by_class.images, "A row for each class.")
                 .image(
-                    picture(&by_class.neighbours, test.num_classes())?.to_data_uri()?,
+                    &by_class.neighbours,
                     "The training image nearest to the first sample of each class, in pixels.",
                 );
         }

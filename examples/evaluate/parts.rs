@@ -53,7 +53,7 @@ pub fn run(options: &Options) -> Result<()> {
     let pages = Pages { classification, detection, curves, by_class, distances, chains };
     pages.print();
     let report = folder.join("report.html");
-    pages.report(&identity, &sets.test, &device)?.add_to(&report, "evaluation")?;
+    pages.report(&identity, &sets.test)?.add_to(&report, "evaluation")?;
     println!("{}", report.display());
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What the model generates, and how far from data it is.
 
 use burn::tensor::{Device, Tensor};
-use jem_core::data::{ImageSet, PixelRange};
+use jem_core::data::ImageSet;
 use jem_core::energy::{Classifier, EnergyModel, JointEnergy};
 use jem_core::error::Result;
 use jem_core::eval::generate::{BufferChoice, FromBufferConfig, Wanted, fresh_chains};
@@ -11,39 +11,22 @@ use jem_core::eval::{
 };
 use jem_core::noise::Noise;
 use jem_core::samplers::{ChainStart, Sampler, UniformStart};
+use jem_core::viz::grid;
 use serde::{Deserialize, Serialize};
 
 use crate::detection::BATCH;
 use crate::options::Settings;
 use crate::subject::{Model, Subject};
 
-/// Images as bytes, to be drawn.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Strip {
-    pub shape: [usize; 4],
-    pub bytes: Vec<u8>,
-}
-
-impl Strip {
-    pub fn new(images: Tensor<4>, range: PixelRange) -> Self {
-        Self { shape: images.dims(), bytes: range.to_bytes(images) }
-    }
-
-    /// On [0, 255].
-    pub fn tensor(&self, device: &Device) -> Tensor<4> {
-        let values: Vec<f32> = self.bytes.iter().map(|byte| f32::from(*byte)).collect();
-        Tensor::from_data(burn::tensor::TensorData::new(values, self.shape), device)
-    }
-}
-
 /// Chains of each class.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ByClass {
     pub per_class: usize,
     pub origin: String,
-    pub images: Strip,
+    /// A grid with a row for each class, as a data URI.
+    pub images: String,
     /// The nearest training image of the first sample of each class, in pixels.
-    pub neighbours: Strip,
+    pub neighbours: String,
     /// Share of samples that the classifier puts into the class that they were made for.
     pub agreement: f64,
 }
@@ -64,6 +47,8 @@ pub fn by_class(
     let shape = train.image_shape();
     let made =
         fresh_chains(wanted, &subject.sampler, &start, &shape, settings.sample_steps, &mut noise, device)?;
+    let drawn =
+        |images: &Tensor<4>, columns| grid(images, (range.low(), range.high()), columns, 2, 1)?.to_data_uri();
     let labels = made.labels.clone().unwrap_or_default();
     let logits = joint.classifier().logits(made.samples.clone()).into_data();
     let probabilities = ClassProbabilities::from_logits(&logits.iter::<f32>().collect::<Vec<_>>(), classes)?;
@@ -71,20 +56,19 @@ pub fn by_class(
 
     let firsts: Vec<usize> =
         (0..classes).filter_map(|class| labels.iter().position(|label| *label == class)).collect();
-    let queries = Strip::new(made.samples.clone(), range);
+    let bytes = range.to_bytes(made.samples.clone());
     let size = train.image_size();
     let pixels =
         |bytes: &[u8]| Features::new(&bytes.iter().map(|byte| f32::from(*byte)).collect::<Vec<_>>(), size);
-    let queries: Vec<u8> =
-        firsts.iter().flat_map(|at| queries.bytes[at * size..(at + 1) * size].to_vec()).collect();
+    let queries: Vec<u8> = firsts.iter().flat_map(|at| bytes[at * size..(at + 1) * size].to_vec()).collect();
     let all: Vec<usize> = (0..train.len()).collect();
     let nearest = nearest_neighbours(&pixels(&queries)?, &pixels(&train.bytes(&all)?)?, 1)?;
     let nearest: Vec<usize> = nearest.iter().map(|found| found[0].index).collect();
     Ok(ByClass {
         per_class,
         origin: made.origin.to_string(),
-        images: Strip::new(made.samples, range),
-        neighbours: Strip::new(train.tensor(&nearest, device)?, range),
+        images: drawn(&made.samples, per_class)?,
+        neighbours: drawn(&train.tensor(&nearest, device)?, classes)?,
         agreement: right as f64 / labels.len() as f64,
     })
 }
