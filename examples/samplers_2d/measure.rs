@@ -45,11 +45,15 @@ pub fn block(target: Target, exact: [Tensor<2>; 2], chains: Vec<Chains>) -> Resu
     };
     let mut rows = Vec::new();
     for chains in chains {
-        let per_step: Vec<Point> = points(&chains.draws.concat());
-        let count = exact.len().min(per_step.len());
-        let places = (0..count).map(|index| index * per_step.len() / count);
-        let drawn: Vec<Point> = places.map(|place| per_step[place]).collect();
         let num_chains = chains.draws.first().map_or(0, Vec::len) / 2;
+        let count = exact.len().min(num_chains * chains.draws.len());
+        // Evenly over the draws, the chains in turn.
+        let drawn: Vec<Point> = (0..count)
+            .flat_map(|index| {
+                let chain = 2 * (index % num_chains);
+                points(&chains.draws[index * chains.draws.len() / count][chain..chain + 2])
+            })
+            .collect();
         let summary = ChainSet::of_coordinates(&chains.draws, num_chains);
         let summary = match summary.and_then(|sets| ChainSummary::new(&sets)) {
             Ok(summary) => Some(summary),

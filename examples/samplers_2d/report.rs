@@ -26,18 +26,21 @@ const TABLES: [Table; 4] = [
     ),
     (
         "R-hat",
-        "Whether the chains agree, in the worse of the two coordinates. Above 1.01 they have not met.",
+        "Whether the chains agree, in the worse of the two coordinates. Above 1.01 they have not all seen the same. \
+         NaN: a chain has left for infinity, as it can without a test where the energy rises faster than a parabola.",
         |row| row.rhat.map(|rhat| format!("{rhat:.3}")),
     ),
     (
         "Distance to exact samples",
         "1,000 times the energy distance between draws of the chains and as many exact samples; 0 for equal laws. The \
-         last row is another set of exact samples: numbers of that size, of either sign, are chance.",
-        |row| row.distance.map(|distance| format!("{:.0}", 1_000.0 * distance)),
+         last row is another set of exact samples: numbers of that size, of either sign, are chance. A sampler can have \
+         chains that agree and many effective samples, of another law: ImproperSgld has half of the noise that its step \
+         calls for. An exact one is off where its chains have not met yet.",
+        |row| row.distance.map(thousandths),
     ),
     (
         "Acceptance",
-        "Mean probability of a move, where it is tested. For tempering that of the cold replica.",
+        "Mean probability of a move, of the samplers that test theirs. For tempering that of the cold replica.",
         |row| Some(row.chains.acceptance.map_or("-".to_owned(), |acceptance| format!("{acceptance:.2}"))),
     ),
 ];
@@ -61,10 +64,11 @@ pub fn write(blocks: &[Block], options: &Options, seconds: f64, device: &Device)
     for (title, text, entry) in TABLES {
         let mut rows: Vec<Vec<String>> = (0..first.len()).map(|index| row(blocks, index, entry)).collect();
         if title.starts_with("Distance") {
-            let floors = blocks.iter().map(|block| format!("{:.0}", 1_000.0 * block.floor));
+            let floors = blocks.iter().map(|block| thousandths(block.floor));
             let exact = ["exact samples", "yes"].map(str::to_owned);
             rows.push(exact.into_iter().chain(floors).collect());
         }
+        rows.retain(|row| row[2..].iter().any(|cell| cell != "-"));
         print_table(title, &headers, &rows);
         page = page.section(title, text).table(&headers, rows);
     }
@@ -77,10 +81,10 @@ pub fn write(blocks: &[Block], options: &Options, seconds: f64, device: &Device)
         names.join(", "),
         columns.join(", ")
     );
-    page = page
-        .section("All samples", "Dark is likely.")
-        .image(sheet.to_data_uri()?, caption)
-        .section("Energies", "Each with the samples of the sampler that came nearest to the exact ones.");
+    page = page.section("All samples", "Dark is likely.").image(sheet.to_data_uri()?, caption).section(
+        "Energies",
+        "Each with samples of the exact sampler that has the largest effective sample size.",
+    );
     for block in blocks {
         let Some(best) = best(block) else { continue };
         let title = format!("{}: samples of {}", block.target.name, best.chains.method);
@@ -102,7 +106,7 @@ pub fn write(blocks: &[Block], options: &Options, seconds: f64, device: &Device)
 fn row(blocks: &[Block], index: usize, entry: fn(&Measured) -> Option<String>) -> Vec<String> {
     let chains = &blocks[0].rows[index].chains;
     let mut cells = vec![chains.method.to_owned(), if chains.exact { "yes" } else { "no" }.to_owned()];
-    let diverged = || "diverged".to_owned();
+    let diverged = || "NaN".to_owned();
     cells.extend(blocks.iter().map(|block| entry(&block.rows[index]).unwrap_or_else(diverged)));
     cells
 }
@@ -120,10 +124,15 @@ fn print_table(title: &str, headers: &[&str], rows: &[Vec<String>]) {
     println!();
 }
 
-/// The sampler whose draws are nearest to exact ones.
+/// 1,000 times a number, rounded, without a sign at 0.
+fn thousandths(value: f64) -> String {
+    ((1_000.0 * value).round() as i64).to_string()
+}
+
+/// The exact sampler with the largest effective sample size.
 fn best(block: &Block) -> Option<&Measured> {
-    let known = block.rows.iter().filter(|row| row.distance.is_some());
-    known.min_by(|a, b| a.distance.unwrap_or(f64::NAN).total_cmp(&b.distance.unwrap_or(f64::NAN)))
+    let exact = block.rows.iter().filter(|row| row.chains.exact && row.ess.is_some());
+    exact.max_by(|a, b| a.ess.unwrap_or(0.0).total_cmp(&b.ess.unwrap_or(0.0)))
 }
 
 /// The energy, dark where it is low.

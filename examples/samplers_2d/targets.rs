@@ -50,7 +50,7 @@ pub fn all() -> Result<Vec<Target>> {
 
     let it = DoubleWell::new(3.0, 1.5)?;
     let (z, own) = (it.log_normaliser(2), it.clone());
-    add("double well", Box::new(it), z, square(3.0), 0.31, Box::new(move |n, r, d| own.sample([n, 2], r, d)));
+    add("wells", Box::new(it), z, square(3.0), 0.31, Box::new(move |n, r, d| own.sample([n, 2], r, d)));
 
     let it = Banana::new(1.2, 0.5, 0.5)?;
     let (z, own) = (it.log_normaliser(), it.clone());
@@ -68,6 +68,6 @@ pub fn all() -> Result<Vec<Target>> {
 
     let it = Checkerboard::new(3.0, 12.0)?;
     let (z, own) = (it.log_normaliser(), it.clone());
-    add("checkerboard", Box::new(it), z, square(4.8), 0.36, Box::new(move |n, r, d| own.sample(n, r, d)));
+    add("board", Box::new(it), z, square(4.8), 0.36, Box::new(move |n, r, d| own.sample(n, r, d)));
     Ok(targets)
 }
