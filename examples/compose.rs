@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use burn::tensor::{Device, Tensor, TensorData, activation};
 use clap::Parser;
+use clap::builder::RangedU64ValueParser;
 use jem_core::Result;
 use jem_core::energy::analytic::{Gaussian, Rings};
 use jem_core::energy::{Energy, EnergyModel, Mixture, Negation, Product};
@@ -23,7 +24,7 @@ use jem_core::viz::{Field, Heatmap, Picture, Report, grid};
 #[derive(Debug, Parser)]
 struct Options {
     /// Chains of each combination.
-    #[arg(long, default_value_t = 2_000)]
+    #[arg(long, default_value_t = 2_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     chains: usize,
     /// Transitions of a chain.
     #[arg(long, default_value_t = 1_200)]

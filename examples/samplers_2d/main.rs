@@ -19,6 +19,7 @@ mod targets;
 use std::path::PathBuf;
 
 use clap::Parser;
+use clap::builder::RangedU64ValueParser;
 use jem_core::Result;
 use jem_core::noise::Noise;
 
@@ -26,10 +27,10 @@ use jem_core::noise::Noise;
 #[derive(Debug, Parser)]
 pub struct Options {
     /// Chains of every sampler.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     chains: usize,
     /// Gradients that each chain may evaluate.
-    #[arg(long, default_value_t = 8_000)]
+    #[arg(long, default_value_t = 8_000, value_parser = RangedU64ValueParser::<usize>::new().range(8..))]
     gradients: usize,
     /// Factor of all step sizes.
     #[arg(long, default_value_t = 1.0)]
