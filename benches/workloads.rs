@@ -85,13 +85,17 @@ fn main() -> jem_core::Result<()> {
             let network = CnnConfig::new(vec![64, 128, 256], 10).init(&mut noise, &trainable)?;
             seconds(network, image(64), 10, 20, iterations, &device)?
         }
-        "wrn-10-1" | "wrn-16-1" => {
-            let depth = if workload == "wrn-10-1" { 10 } else { 16 };
-            let network = WideResNetConfig::new(depth, 1, 10).init(&mut noise, &trainable)?;
-            seconds(network, image(32), 10, 20, iterations, &device)?
+        "wrn-10-1" | "wrn-16-1" | "wrn-28-10" => {
+            let (depth, width, batch) = match workload {
+                "wrn-10-1" => (10, 1, 32),
+                "wrn-16-1" => (16, 1, 32),
+                _ => (28, 10, 64),
+            };
+            let network = WideResNetConfig::new(depth, width, 10).init(&mut noise, &trainable)?;
+            seconds(network, image(batch), 10, 20, iterations, &device)?
         }
         _ => {
-            eprintln!("usage: workloads mlp|cnn|wrn-10-1|wrn-16-1 [--iterations N]");
+            eprintln!("usage: workloads mlp|cnn|wrn-10-1|wrn-16-1|wrn-28-10 [--iterations N]");
             return Ok(());
         }
     };

@@ -1,6 +1,6 @@
 """The workloads of benches/workloads.rs in PyTorch: seconds of whole training iterations as a line of JSON.
 
-python jem_iteration.py cnn --iterations 3 [--threads 2]
+python jem_iteration.py cnn --iterations 3 [--threads 2 | --device cuda]
 """
 import argparse
 import json
@@ -25,10 +25,10 @@ class Block(nn.Module):
 
 
 class WideResNet(nn.Module):
-    def __init__(self, depth, classes=10):
+    def __init__(self, depth, width=1, classes=10):
         super().__init__()
         self.conv1, blocks, channels = nn.Conv2d(3, 16, 3, padding=1), [], 16
-        for planes, stride in ((16, 1), (32, 2), (64, 2)):
+        for planes, stride in ((16 * width, 1), (32 * width, 2), (64 * width, 2)):
             for block in range((depth - 4) // 6):
                 blocks.append(Block(channels, planes, stride if block == 0 else 1))
                 channels = planes
@@ -57,6 +57,7 @@ WORKLOADS = {
     "cnn": (lambda: cnn((64, 128, 256)), (64, 3, 32, 32), 10, 20),
     "wrn-10-1": (lambda: WideResNet(10), (32, 3, 32, 32), 10, 20),
     "wrn-16-1": (lambda: WideResNet(16), (32, 3, 32, 32), 10, 20),
+    "wrn-28-10": (lambda: WideResNet(28, 10), (64, 3, 32, 32), 10, 20),
 }
 
 
@@ -65,9 +66,13 @@ def main():
     parser.add_argument("workload", choices=WORKLOADS)
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--tf32", action="store_true", help="matrix products of a GPU in TF32")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
+    torch.set_default_device(options.device)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.tf32
     make, shape, classes, steps = WORKLOADS[options.workload]
     network = make()
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-4)
@@ -101,7 +106,8 @@ def main():
         iteration()
         if number:
             seconds.append(time.perf_counter() - start)
-    version = f"torch {torch.__version__}, {options.threads} threads"
+    where = f"{options.threads} threads" if options.device == "cpu" else torch.cuda.get_device_name()
+    version = f"torch {torch.__version__}, {where}"
     print(json.dumps({"workload": options.workload, "device": version, "seconds": seconds}))
 
 

@@ -5,7 +5,7 @@
 use pulp::Arch;
 use rayon::prelude::*;
 
-use super::correlate::{Plan, Run, lanes, packed, runs};
+use super::correlate::{Packed, Plan, Run, lanes, runs};
 use super::geometry::Geometry;
 use super::outer::Outer;
 use super::planes::{Planes, leaky_slope};
@@ -18,7 +18,7 @@ pub fn forward(g: &Geometry, slope: f32, input: &[f32], weight: &[f32], bias: &[
     let taps = planes.taps(g.channels[0], g.kernel);
     let [rows, columns] = g.output();
     let plan = Plan {
-        weights: packed(taps.len(), g.channels[1], |channel, tap| weight[channel * taps.len() + tap]),
+        weights: Packed::new(taps.len(), g.channels[1], |channel, tap| weight[channel * taps.len() + tap]),
         runs: runs([rows, columns], lanes, |row, column, count| Run {
             source: row * g.stride[0] * planes.pitch + column,
             target: row * columns + column,
@@ -133,7 +133,9 @@ fn turned(
     let (quotient_row, first_row, rows) = axes[0].inputs(remainders[0]);
     let (quotient_column, first_column, columns) = axes[1].inputs(remainders[1]);
     Plan {
-        weights: packed(taps.len(), channels_in, |channel, tap| weight[places[tap] + channel * g.places()]),
+        weights: Packed::new(taps.len(), channels_in, |channel, tap| {
+            weight[places[tap] + channel * g.places()]
+        }),
         taps,
         runs: runs([rows, columns], lanes, |row, column, count| Run {
             source: (quotient_row + row) * planes.pitch + quotient_column + column,

@@ -127,20 +127,24 @@ impl Backward<Flex, 1> for LeakyBackward {
         let x = checkpointer.retrieve_node_output::<Values>(x).to_contiguous();
         let [of_x] = ops.parents;
         if let Some(node) = of_x {
-            let mut gradient = gradient.to_contiguous();
-            let chunks = gradient.storage_mut::<f32>().par_chunks_mut(CHUNK);
-            chunks.zip(slice(&x).par_chunks(CHUNK)).for_each(|(gradient, x)| {
-                for (gradient, x) in gradient.iter_mut().zip(x) {
-                    *gradient *= leaky_slope(*x, slope);
-                }
-            });
+            let mut gradient = contiguous(gradient);
+            each(gradient.storage_mut(), slice(&x), |gradient, x| *gradient *= leaky_slope(x, slope));
             grads.register::<Flex>(node.id, gradient);
         }
     }
 }
 
-/// What a thread takes at a time of an operation on every element.
-const CHUNK: usize = 1 << 14;
+/// What a thread takes at a time of an operation on every element. To ask another thread costs as much as some ten
+/// thousand of them.
+const CHUNK: usize = 1 << 16;
+
+fn each(to: &mut [f32], from: &[f32], change: impl Fn(&mut f32, f32) + Sync) {
+    let all = |to: &mut [f32], from: &[f32]| to.iter_mut().zip(from).for_each(|(to, from)| change(to, *from));
+    if to.len() <= CHUNK {
+        return all(to, from);
+    }
+    to.par_chunks_mut(CHUNK).zip(from.par_chunks(CHUNK)).for_each(|(to, from)| all(to, from));
+}
 
 fn slice(values: &Values) -> &[f32] {
     values.as_slice().expect("contiguous numbers of 32 bits, as the caller made sure")
@@ -153,12 +157,19 @@ fn computed<const D: usize>(shape: [usize; D], compute: impl FnOnce(&mut [f32]))
 }
 
 fn changed(x: Values, change: impl Fn(f32) -> f32 + Sync) -> Values {
-    let x = x.to_contiguous();
-    let mut values = vec![0.0; slice(&x).len()];
-    values.par_chunks_mut(CHUNK).zip(slice(&x).par_chunks(CHUNK)).for_each(|(to, from)| {
-        for (to, from) in to.iter_mut().zip(from) {
-            *to = change(*from);
-        }
-    });
+    let x = contiguous(x);
+    let from = slice(&x);
+    let values = if from.len() <= CHUNK {
+        from.iter().map(|value| change(*value)).collect()
+    } else {
+        let mut values = vec![0.0; from.len()];
+        each(&mut values, from, |to, from| *to = change(from));
+        values
+    };
     Values::from_data(TensorData::new(values, x.shape().clone()))
+}
+
+/// The numbers in order. The tensor that came in is gone by then, so that a change need not copy what it alone held.
+fn contiguous(x: Values) -> Values {
+    x.to_contiguous()
 }

@@ -42,8 +42,8 @@ fn composed_leaky_relu<const D: usize>(x: Tensor<D>, negative_slope: f64) -> Ten
     }
 }
 
-/// A convolution of Burn's; on the CPU backend, with the feature `kernels`, by code of this crate, which takes less
-/// than half the time. Use it where a network of your own would call [`Conv2d::forward`].
+/// A convolution of Burn's; on the CPU backend, with the feature `kernels`, by code of this crate, which takes about
+/// half the time. Use it where a network of your own would call [`Conv2d::forward`].
 ///
 /// # Shapes
 /// `[batch, channels_in, height, width]` to `[batch, channels_out, height_out, width_out]`.
