@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Parser;
+use clap::builder::RangedU64ValueParser;
 use serde::{Deserialize, Serialize};
 
 /// Evaluate a trained joint energy model.
@@ -51,10 +52,10 @@ pub struct Settings {
     #[arg(long, default_value_t = 100)]
     pub attacked: usize,
     /// Steps of an attack.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub attack_steps: usize,
     /// Random starts of an attack.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub restarts: usize,
     /// Radii of L-infinity attacks, in 1/255.
     #[arg(long, value_delimiter = ',', default_values_t = [2.0, 4.0, 8.0])]
@@ -69,10 +70,10 @@ pub struct Settings {
     #[arg(long, default_value_t = 10)]
     pub samples_per_class: usize,
     /// Steps of the chains that make them.
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, value_parser = RangedU64ValueParser::<usize>::new().range(8..))]
     pub sample_steps: usize,
     /// Images on each side of a distance between samples and data.
-    #[arg(long, default_value_t = 500)]
+    #[arg(long, default_value_t = 500, value_parser = RangedU64ValueParser::<usize>::new().range(4..))]
     pub distance_images: usize,
     /// Step size of the chains, where the checkpoint does not say.
     #[arg(long, default_value_t = 1.0)]
