@@ -56,16 +56,16 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         slope: f32,
     ) -> FloatTensor<Self> {
         let nodes = [x.node(), weight.node(), bias.node()];
+        let run = |x: FloatTensor<Self>, weight: FloatTensor<Self>, bias: FloatTensor<Self>| {
+            let (x, weight, bias) = (x.into_primitive(), weight.into_primitive(), bias.into_primitive());
+            Flex::leaky_conv2d(x, weight, bias, geometry, slope)
+        };
         match ConvBackward.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let state = (prep.checkpoint(&x), prep.checkpoint(&weight), geometry, slope);
-                let (x, weight, bias) = (x.into_primitive(), weight.into_primitive(), bias.into_primitive());
-                prep.finish(state, Flex::leaky_conv2d(x, weight, bias, geometry, slope))
+                prep.finish(state, run(x, weight, bias))
             }
-            OpsKind::UnTracked(prep) => {
-                let (x, weight, bias) = (x.into_primitive(), weight.into_primitive(), bias.into_primitive());
-                prep.finish(Flex::leaky_conv2d(x, weight, bias, geometry, slope))
-            }
+            OpsKind::UnTracked(prep) => prep.finish(run(x, weight, bias)),
         }
     }
 

@@ -15,7 +15,7 @@ mod planes;
 use burn::backend::{Dispatch, DispatchDevice};
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::Conv2d;
-use burn::tensor::{DType, Device, Tensor};
+use burn::tensor::{DType, Tensor};
 
 use extension::Kernels;
 use geometry::Geometry;
@@ -25,9 +25,12 @@ use geometry::Geometry;
 /// # Shapes
 /// `[batch, channels_in, height, width]` to `[batch, channels_out, height_out, width_out]`.
 pub fn leaky_conv2d(conv: &Conv2d, negative_slope: f64, x: &Tensor<4>) -> Option<Tensor<4>> {
-    let (weight, device) = (conv.weight.val(), x.device());
-    let geometry = geometry(conv, x)?;
-    if !is_ours(&device) || x.dtype() != DType::F32 || weight.dtype() != DType::F32 {
+    if !is_ours(x) {
+        return None;
+    }
+    let weight = conv.weight.val();
+    let geometry = geometry(conv, weight.dims(), x.dims())?;
+    if weight.dtype() != DType::F32 {
         return None;
     }
     let bias = match &conv.bias {
@@ -49,8 +52,7 @@ pub fn leaky_conv2d(conv: &Conv2d, negative_slope: f64, x: &Tensor<4>) -> Option
 /// # Shapes
 /// Any, kept.
 pub fn leaky_relu<const D: usize>(x: &Tensor<D>, negative_slope: f64) -> Option<Tensor<D>> {
-    let ours = is_ours(&x.device()) && x.dtype() == DType::F32;
-    ours.then(|| {
+    is_ours(x).then(|| {
         Tensor::from_dispatch(<Dispatch as Kernels>::leaky_relu(
             x.clone().into_dispatch(),
             negative_slope as f32,
@@ -58,14 +60,15 @@ pub fn leaky_relu<const D: usize>(x: &Tensor<D>, negative_slope: f64) -> Option<
     })
 }
 
-fn is_ours(device: &Device) -> bool {
-    matches!(device.clone().without_autodiff().as_dispatch(), DispatchDevice::Flex(_))
+/// Whether the numbers are of the device and the type that all of this is for.
+fn is_ours<const D: usize>(x: &Tensor<D>) -> bool {
+    x.dtype() == DType::F32 && matches!(x.device().without_autodiff().as_dispatch(), DispatchDevice::Flex(_))
 }
 
 /// The sizes, if this is a convolution of the kind that is done here and the input fits it.
-fn geometry(conv: &Conv2d, x: &Tensor<4>) -> Option<Geometry> {
-    let [_, channels, height, width] = x.dims();
-    let [outputs, inputs, kernel_height, kernel_width] = conv.weight.val().dims();
+fn geometry(conv: &Conv2d, weight: [usize; 4], x: [usize; 4]) -> Option<Geometry> {
+    let [_, channels, height, width] = x;
+    let [outputs, inputs, kernel_height, kernel_width] = weight;
     let kernel = [kernel_height, kernel_width];
     let geometry = Geometry {
         channels: [inputs, outputs],
@@ -97,7 +100,7 @@ mod tests {
     use super::*;
     use burn::module::Param;
     use burn::nn::conv::Conv2dConfig;
-    use burn::tensor::activation;
+    use burn::tensor::{Device, activation};
     use proptest::prelude::*;
     use proptest::test_runner::RngSeed;
 

@@ -1,5 +1,7 @@
 //! The joint objective: cross-entropy for p(y|x) and contrastive terms for p(x) and p(x|y).
 
+use std::cell::LazyCell;
+
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, activation};
 use rand::RngExt;
@@ -118,7 +120,8 @@ where
     ) -> Result<(Loss, S::State)> {
         let JemConfig { classification_weight, marginal_weight, joint_weight, energy_magnitude, .. } =
             self.config;
-        let (joint, sampled) = (JointEnergy::new(model), JointEnergy::new(model.valid()));
+        let joint = JointEnergy::new(model);
+        let sampled = LazyCell::new(|| JointEnergy::new(model.valid()));
         let device = batch.unlabelled.device().without_autodiff();
         let mut sum = WeightedSum::default();
 

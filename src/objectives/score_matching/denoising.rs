@@ -3,10 +3,11 @@
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::differences::{check_directions, one_per_direction};
 use super::{directional_slope, rademacher, score_terms};
 use crate::data::JointBatch;
 use crate::energy::{Classifier, EnergyModel, JointEnergy};
-use crate::error::{Error, Result, ensure, ensure_positive};
+use crate::error::{Result, ensure_positive};
 use crate::math::per_sample;
 use crate::noise::{Noise, Stream};
 use crate::objectives::{Loss, Objective};
@@ -47,12 +48,10 @@ impl DenoisingScoreMatchingConfig {
     /// The objective.
     ///
     /// # Errors
-    /// [`Error::Config`] naming the field that is 0, negative or not finite.
+    /// [`Error::Config`](crate::Error::Config) naming the field that is 0, negative or not finite.
     pub fn init(self) -> Result<DenoisingScoreMatching> {
         ensure_positive("DenoisingScoreMatchingConfig.noise_scale", self.noise_scale)?;
-        ensure_positive("DenoisingScoreMatchingConfig.step", self.step)?;
-        let field = "DenoisingScoreMatchingConfig.num_projections";
-        ensure(self.num_projections > 0, field, self.num_projections, "at least 1")?;
+        check_directions("DenoisingScoreMatchingConfig", self.step, self.num_projections)?;
         Ok(DenoisingScoreMatching { config: self })
     }
 }
@@ -90,18 +89,15 @@ impl DenoisingScoreMatching {
     /// `[batch, ..]`.
     ///
     /// # Errors
-    /// [`Error::Shape`] for an empty batch.
+    /// [`Error::Shape`](crate::Error::Shape) for an empty batch.
     pub fn of<const D: usize>(
         &self,
         model: &dyn EnergyModel<D>,
         x: Tensor<D>,
         noise: &mut Noise,
     ) -> Result<Loss> {
-        if x.dims()[0] == 0 {
-            return Err(Error::shape("score matching batch", &x.dims(), "one sample at least"));
-        }
         let DenoisingScoreMatchingConfig { noise_scale, step, num_projections } = self.config;
-        let x = x.repeat_dim(0, num_projections);
+        let x = one_per_direction(x, num_projections)?;
         let draws = noise.normal(x.dims(), NOISE, &x.device());
         let v = rademacher(x.dims(), noise, &x.device());
         let target = per_sample(v.clone() * draws.clone()).sum_dim(1).squeeze_dim(1);

@@ -3,6 +3,7 @@
 use burn::tensor::{Device, Tensor};
 
 use crate::energy::EnergyModel;
+use crate::error::{Error, Result, ensure, ensure_positive};
 use crate::noise::{Noise, Stream};
 
 /// What v is drawn from.
@@ -109,4 +110,18 @@ pub fn rademacher<const D: usize>(shape: [usize; D], noise: &mut Noise, device: 
     let uniform = noise.uniform(shape, -1.0..1.0, DIRECTIONS, device);
     let ones = uniform.ones_like();
     ones.clone().mask_where(uniform.lower_elem(0.0), ones.neg())
+}
+
+/// Checks δ and the number of directions of `config`.
+pub(super) fn check_directions(config: &str, step: f64, num_projections: usize) -> Result<()> {
+    ensure_positive(&format!("{config}.step"), step)?;
+    ensure(num_projections > 0, &format!("{config}.num_projections"), num_projections, "at least 1")
+}
+
+/// Every sample as often as there are directions for it; an empty batch is an error.
+pub(super) fn one_per_direction<const D: usize>(x: Tensor<D>, num_projections: usize) -> Result<Tensor<D>> {
+    if x.dims()[0] == 0 {
+        return Err(Error::shape("score matching batch", &x.dims(), "one sample at least"));
+    }
+    Ok(x.repeat_dim(0, num_projections))
 }

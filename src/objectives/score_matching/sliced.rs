@@ -3,10 +3,11 @@
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::differences::{check_directions, one_per_direction};
 use super::{directional_differences, rademacher};
 use crate::data::JointBatch;
 use crate::energy::{Classifier, EnergyModel, JointEnergy};
-use crate::error::{Error, Result, ensure, ensure_positive};
+use crate::error::Result;
 use crate::noise::Noise;
 use crate::objectives::{Loss, Objective};
 
@@ -57,11 +58,9 @@ impl SlicedScoreMatchingConfig {
     /// The objective.
     ///
     /// # Errors
-    /// [`Error::Config`] naming the field that is 0, negative or not finite.
+    /// [`Error::Config`](crate::Error::Config) naming the field that is 0, negative or not finite.
     pub fn init(self) -> Result<SlicedScoreMatching> {
-        ensure_positive("SlicedScoreMatchingConfig.step", self.step)?;
-        let field = "SlicedScoreMatchingConfig.num_projections";
-        ensure(self.num_projections > 0, field, self.num_projections, "at least 1")?;
+        check_directions("SlicedScoreMatchingConfig", self.step, self.num_projections)?;
         Ok(SlicedScoreMatching { config: self })
     }
 }
@@ -99,17 +98,14 @@ impl SlicedScoreMatching {
     /// `[batch, ..]`.
     ///
     /// # Errors
-    /// [`Error::Shape`] for an empty batch.
+    /// [`Error::Shape`](crate::Error::Shape) for an empty batch.
     pub fn of<const D: usize>(
         &self,
         model: &dyn EnergyModel<D>,
         x: Tensor<D>,
         noise: &mut Noise,
     ) -> Result<Loss> {
-        if x.dims()[0] == 0 {
-            return Err(Error::shape("score matching batch", &x.dims(), "one sample at least"));
-        }
-        let x = x.repeat_dim(0, self.config.num_projections);
+        let x = one_per_direction(x, self.config.num_projections)?;
         let v = rademacher(x.dims(), noise, &x.device());
         let along = directional_differences(model, x, v, self.config.step);
         let (square, curvature) = (along.slope.square().mean(), along.curvature.mean());
