@@ -82,6 +82,14 @@ pub enum Error {
         /// Why it failed.
         reason: String,
     },
+    /// A worker of a run on several is missing, and with it the run.
+    #[error("worker {worker} {reason}")]
+    Worker {
+        /// Its rank.
+        worker: usize,
+        /// What is known of it.
+        reason: String,
+    },
     /// A picture or a report could not be drawn.
     #[error("cannot draw {what}: {reason}")]
     Draw {
@@ -118,13 +126,21 @@ impl Error {
         Self::Checkpoint { path: path.as_ref().to_path_buf(), reason: reason.to_string() }
     }
 
+    /// That worker `worker` is missing; `reason` goes on after its name, such as "is gone".
+    pub fn worker(worker: usize, reason: impl Into<String>) -> Self {
+        Self::Worker { worker, reason: reason.into() }
+    }
+
     /// Whether the same call may succeed later or from an earlier state: a divergence (roll back), a
-    /// non-finite number (skip the step), a broken checkpoint (use the one before it), a transfer (try again).
+    /// non-finite number (skip the step), a broken checkpoint (use the one before it), a transfer (try again), a
+    /// worker that is gone (start all again, from the checkpoints).
     pub fn is_recoverable(&self) -> bool {
-        matches!(
-            self,
-            Self::Diverged { .. } | Self::NonFinite { .. } | Self::Checkpoint { .. } | Self::Download { .. }
-        )
+        match self {
+            Self::Diverged { .. } | Self::NonFinite { .. } | Self::Checkpoint { .. } => true,
+            Self::Download { .. } | Self::Worker { .. } => true,
+            Self::Config { .. } | Self::Shape { .. } | Self::Data { .. } => false,
+            Self::Io { .. } | Self::Draw { .. } => false,
+        }
     }
 }
 

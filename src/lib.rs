@@ -94,6 +94,7 @@
 //! | [`nn`] | WideResNet without batch norm, a small CNN, an MLP, a ResNet for CIFAR; layers with weights from a seed; weights by name; input normalisation |
 //! | `pytorch` | checkpoints of the reference code and state dicts of PyTorch; needs the feature `pytorch` |
 //! | `viz` | image grids, charts, heat maps, an HTML report; needs the feature `viz` |
+//! | [`workers`] | several processes or machines that train one model |
 //! | [`noise`], [`schedule`], [`persist`], [`math`], [`error`] | random streams, values that change with the step, state as tensors, numerics, errors |
 //! | [`guide`] | the formulas that are implemented, with their defaults and sources |
 //!
@@ -136,6 +137,7 @@ pub mod schedule;
 pub mod train;
 #[cfg(feature = "viz")]
 pub mod viz;
+pub mod workers;
 
 pub mod guide {
     #![doc = include_str!("../docs/math.md")]

@@ -45,6 +45,14 @@ impl ImageSet {
         Ok((self.view(&chosen), self.view(&rest)))
     }
 
+    /// Share `rank` of `of`: every `of`-th image, the same number for each, the last few left out.
+    ///
+    /// # Errors
+    /// [`Error::Config`] unless `rank` is below `of`.
+    pub fn share(&self, rank: usize, of: usize) -> Result<Self> {
+        Ok(self.view(&select::share("ImageSet", self.len(), rank, of)?))
+    }
+
     /// The images of `classes` alone, which become the classes 0, 1, … in the order given.
     ///
     /// # Errors
@@ -103,6 +111,14 @@ mod tests {
         assert_eq!(numbers(&two), [0, 2, 3, 5, 6, 8, 9, 11]);
         assert_eq!(two.labels(), [1, 0, 1, 0, 1, 0, 1, 0]);
         assert_eq!((two.num_classes(), two.class_names().unwrap()), (2, &["c".into(), "a".into()][..]));
+    }
+
+    #[test]
+    fn shares_are_disjoint_and_of_one_size() {
+        let set = numbered(11);
+        let shares: Vec<Vec<u8>> = (0..3).map(|rank| numbers(&set.share(rank, 3).unwrap())).collect();
+        assert_eq!(shares, [[0, 3, 6], [1, 4, 7], [2, 5, 8]]);
+        assert!(set.share(3, 3).unwrap_err().to_string().starts_with("ImageSet.share.rank = 3"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use rand::{Rng, RngExt};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 
 /// `Ok` if every label is below `num_classes`.
 pub(super) fn check_labels(kind: &str, labels: &[usize], num_classes: usize) -> Result<()> {
@@ -14,6 +14,13 @@ pub(super) fn check_labels(kind: &str, labels: &[usize], num_classes: usize) -> 
             format!("below the number of classes, {num_classes}"),
         )),
     }
+}
+
+/// Every `of`-th of `len` indices from `rank` on, as many for each rank.
+pub(super) fn share(owner: &str, len: usize, rank: usize, of: usize) -> Result<Vec<usize>> {
+    ensure(of > 0, &format!("{owner}.share.of"), of, "at least 1")?;
+    ensure(rank < of, &format!("{owner}.share.rank"), rank, &format!("below the number of shares, {of}"))?;
+    Ok((0..len / of).map(|index| index * of + rank).collect())
 }
 
 /// The indices of each class.

@@ -110,6 +110,20 @@ impl VectorSet {
         Ok(Tensor::from_data(TensorData::new(values, [indices.len(), self.dimension]), device))
     }
 
+    /// Share `rank` of `of`: every `of`-th vector, the same number for each, the last few left out.
+    ///
+    /// # Errors
+    /// [`Error::Config`] unless `rank` is below `of`.
+    pub fn share(&self, rank: usize, of: usize) -> Result<Self> {
+        let chosen = select::share("VectorSet", self.len(), rank, of)?;
+        let row = |index: usize| &self.values[index * self.dimension..(index + 1) * self.dimension];
+        Ok(Self {
+            values: chosen.iter().flat_map(|&index| row(index)).copied().collect(),
+            labels: chosen.iter().map(|&index| self.labels[index]).collect(),
+            ..self.clone()
+        })
+    }
+
     /// Every vector as one batch.
     ///
     /// # Shapes
@@ -137,5 +151,14 @@ mod tests {
         assert!(set.tensor(&[2], &Device::flex()).is_err());
         assert!(set.tensor(&[], &Device::flex()).is_err());
         assert_eq!(set.all(&Device::flex()).unwrap().dims(), [2, 2]);
+    }
+
+    #[test]
+    fn a_share_has_every_so_manyth_vector_with_its_label() {
+        let values: Vec<f32> = (0..10).map(|value| value as f32).collect();
+        let set = VectorSet::new("x", values, 2, vec![0, 1, 2, 3, 4], 5).unwrap();
+        let share = set.share(1, 2).unwrap();
+        assert_eq!((share.values(), share.labels()), (&[2.0, 3.0, 6.0, 7.0][..], &[1, 3][..]));
+        assert!(set.share(2, 2).is_err() && set.share(0, 0).is_err());
     }
 }

@@ -3,6 +3,7 @@
 use burn::module::Module;
 use burn::optim::{GradientsParams, ModuleOptimizer};
 
+use super::data_parallel::{average_gradients, average_numbers};
 use super::ema::update_average;
 use super::gradients::gradient_norm;
 use super::guard::{Cause, GRADIENT_NORM, GuardState};
@@ -37,12 +38,14 @@ where
         let (loss, objective) = tracing::debug_span!("loss")
             .in_scope(|| self.objective.loss(&model, &batch, objective, &mut noise))?;
         let mut numbers = loss.read();
+        average_numbers(&mut self.workers, &mut numbers)?;
         let mut cause = self.guard.judge(&numbers);
         let mut updated = (model, average);
         if cause.is_none() {
             let (model, average) = updated;
             let span = tracing::debug_span!("update").entered();
             let gradients = GradientsParams::from_grads(loss.total().backward(), &model);
+            let gradients = average_gradients(&mut self.workers, gradients, &model)?;
             numbers.push((GRADIENT_NORM, gradient_norm(&gradients, &model)));
             cause = self.guard.judge(&numbers);
             updated = if cause.is_none() {

@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod checkpoint_files;
+mod data_parallel;
 mod ema;
 mod gradients;
 mod guard;

@@ -21,6 +21,7 @@ use crate::noise::Noise;
 use crate::objectives::Objective;
 use crate::persist::Persist;
 use crate::schedule::Schedule;
+use crate::workers::Workers;
 
 /// Trains a model: batches in, an objective, an optimiser, and a guard over all of it.
 ///
@@ -67,6 +68,7 @@ pub struct Trainer<M, B, O: Objective<M, B>, L> {
     pub(super) best: Option<Best>,
     pub(super) best_before: Option<Best>,
     pub(super) device: Option<Device>,
+    pub(super) workers: Workers,
     _batch: PhantomData<B>,
 }
 
@@ -100,6 +102,7 @@ where
             best: None,
             best_before: None,
             device: None,
+            workers: Workers::alone(),
             _batch: PhantomData,
         }
     }
@@ -139,6 +142,18 @@ where
         self
     }
 
+    /// Trains together with others, each of which runs a trainer of its own: see [`crate::workers`].
+    ///
+    /// Losses, other numbers and gradients are means over the workers, so that all take the same steps with the same
+    /// weights, and the same guard sees the same numbers. Chains, replay buffers, random streams, observers and
+    /// checkpoints are each worker's own: give each a share of the data ([`ImageSet::share`](crate::data::ImageSet::share))
+    /// and a folder. Batches of one size make the mean that of one worker with all of them. An observer of any worker
+    /// may end the run for all.
+    pub fn with_workers(mut self, workers: Workers) -> Self {
+        self.workers = workers;
+        self
+    }
+
     /// The state of a new run. `device` is where the objective keeps its memory.
     ///
     /// # Errors
@@ -147,13 +162,15 @@ where
         &mut self,
         model: M,
         optimizer: ModuleOptimizer,
-        mut noise: Noise,
+        noise: Noise,
         device: &Device,
     ) -> Result<TrainState<M, O::State>> {
         self.config.check()?;
         self.guard.check()?;
         self.learning_rate.check()?;
         self.device = Some(device.clone());
+        let model = self.share_weights(model)?;
+        let mut noise = self.own_noise(noise);
         let objective = self.objective.start(&mut noise, device)?;
         let average = self.config.average_decay.map(|_| model.valid());
         let guard = GuardState::default();
@@ -184,6 +201,7 @@ where
         };
         self.best = progress.best;
         let state = snapshot.restore(state).map_err(|reason| Error::checkpoint(&path, reason))?;
+        self.check_iteration(state.iteration, &path)?;
         self.good = Some(snapshot);
         Ok(state)
     }
@@ -220,7 +238,7 @@ where
             if state.iteration.is_multiple_of(per_epoch) && self.end_epoch(&state, epoch)? == Control::Stop {
                 control = Control::Stop;
             }
-            if control == Control::Stop {
+            if self.agree(control)? == Control::Stop {
                 self.save(&state)?;
                 return Ok((state, Outcome::Interrupted));
             }

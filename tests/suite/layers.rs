@@ -13,6 +13,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("data", 1),
     ("viz", 1),
     ("kernels", 1),
+    ("workers", 1),
     ("samplers", 2),
     ("nn", 2),
     ("inference", 2),
