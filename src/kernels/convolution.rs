@@ -147,6 +147,9 @@ fn turned(
     }
 }
 
+/// Channels of the input that a task of the gradient in the weight has.
+const SHARE: usize = 8;
+
 /// The gradient in the weight, `[out, in, height, width]`.
 pub fn weight_gradient(g: &Geometry, slope: f32, input: &[f32], gradient: &[f32], result: &mut [f32]) {
     let arch = Arch::new();
@@ -159,30 +162,35 @@ pub fn weight_gradient(g: &Geometry, slope: f32, input: &[f32], gradient: &[f32]
     let pitch = g.channels[1].next_multiple_of(lanes);
     let turned = places_first(gradient, g.outputs(), places.len(), pitch);
 
-    let share = 10usize.div_ceil(g.places()).min(g.channels[0]);
+    // A task reads all gradients: eight channels of the input make that worth while. Where those are few, a task has
+    // some channels of the output only. No sum is parted.
+    let share = SHARE.min(g.channels[0]);
+    let columns = if g.channels[0] > 4 * SHARE { pitch } else { 2 * lanes };
+    let starts = || (0..g.channels[0]).step_by(share);
+    let tasks: Vec<_> = starts().flat_map(|first| (0..pitch).step_by(columns).map(move |at| (first, at))).collect();
     let plane = g.input[0] * g.input[1];
-    let shares: Vec<Vec<f32>> = (0..g.channels[0])
-        .into_par_iter()
-        .step_by(share)
-        .map(|first| {
-            let channels = first..g.channels[0].min(first + share);
-            let taps = planes.taps(channels.len(), g.kernel);
-            let mut source = planes.buffer(channels.len(), lanes);
-            let mut sums = vec![0.0; taps.len() * pitch];
-            let images = input.chunks_exact(g.inputs()).zip(turned.chunks_exact(places.len() * pitch));
-            for (image, gradient) in images {
-                let image = &image[channels.start * plane..channels.end * plane];
-                planes.fill(image, g.input, slope, &mut source);
-                let (taps, places, source, sums) = (&taps, &places, &source, &mut sums);
-                Outer { taps, places, source, gradient, pitch, sums }.run(arch);
-            }
-            sums
-        })
-        .collect();
+    let sums = |&(first, column): &(usize, usize)| -> Vec<f32> {
+        let inputs = first..g.channels[0].min(first + share);
+        let channels = column..pitch.min(column + columns);
+        let taps = planes.taps(inputs.len(), g.kernel);
+        let mut source = planes.buffer(inputs.len(), lanes);
+        let mut sums = vec![0.0; taps.len() * channels.len()];
+        let images = input.chunks_exact(g.inputs()).zip(turned.chunks_exact(places.len() * pitch));
+        for (image, gradient) in images {
+            planes.fill(&image[inputs.start * plane..inputs.end * plane], g.input, slope, &mut source);
+            let (taps, places, source, sums) = (&taps, &places, &source, &mut sums);
+            Outer { taps, places, source, gradient, pitch, channels: channels.clone(), sums }.run(arch);
+        }
+        sums
+    };
+    let all: Vec<Vec<f32>> = tasks.par_iter().map(sums).collect();
     let taps = g.channels[0] * g.places();
-    for (tap, sums) in shares.iter().flat_map(|sums| sums.chunks_exact(pitch)).enumerate() {
-        for (channel, sum) in sums[..g.channels[1]].iter().enumerate() {
-            result[channel * taps + tap] = *sum;
+    for ((first, column), sums) in tasks.iter().zip(&all) {
+        let width = columns.min(pitch - column);
+        for (tap, sums) in (first * g.places()..).zip(sums.chunks_exact(width)) {
+            for (channel, sum) in (*column..g.channels[1]).zip(sums) {
+                result[channel * taps + tap] = *sum;
+            }
         }
     }
 }

@@ -7,6 +7,13 @@ use pulp::{Arch, Simd, WithSimd, bytemuck};
 /// a weight fill fifteen of the sixteen registers that most machines have.
 const REGISTERS: usize = 2;
 
+/// Taps that are summed over before the next block of channels comes: what they read, for [`TOGETHER`] runs, stays in
+/// the nearest cache while all channels use it.
+const CHUNK: usize = 144;
+
+/// Groups of registers that use the weights of a chunk one after the other.
+const TOGETHER: usize = 4;
+
 /// Channels that share every load of an input: six keep the arithmetic busiest, four waste less where six do not
 /// divide the channels.
 fn block_size(channels: usize) -> usize {
@@ -56,10 +63,12 @@ pub fn runs(size: [usize; 2], lanes: usize, run: impl Fn(usize, usize, usize) ->
     runs
 }
 
-/// Weights `[channels / block, taps, block]`; channels that a last block lacks weigh nothing.
+/// Weights `[taps / chunk, channels / block, chunk, block]`; channels that a last block lacks weigh nothing.
 #[derive(Debug)]
 pub struct Packed {
     block: usize,
+    /// Blocks of channels.
+    blocks: usize,
     values: Vec<f32>,
 }
 
@@ -67,14 +76,17 @@ impl Packed {
     /// The weight of each channel and tap.
     pub fn new(taps: usize, channels: usize, weight: impl Fn(usize, usize) -> f32) -> Self {
         let block = block_size(channels);
-        let mut values = Vec::with_capacity(channels.next_multiple_of(block) * taps);
-        for first in (0..channels).step_by(block) {
-            for tap in 0..taps {
-                values
-                    .extend((first..first + block).map(|c| if c < channels { weight(c, tap) } else { 0.0 }));
+        let blocks = channels.div_ceil(block);
+        let mut values = Vec::with_capacity(blocks * block * taps);
+        for start in (0..taps).step_by(CHUNK) {
+            for first in (0..channels).step_by(block) {
+                for tap in start..taps.min(start + CHUNK) {
+                    let weights = (first..first + block).map(|c| if c < channels { weight(c, tap) } else { 0.0 });
+                    values.extend(weights);
+                }
             }
         }
-        Self { block, values }
+        Self { block, blocks, values }
     }
 }
 
@@ -116,28 +128,58 @@ impl WithSimd for Correlate<'_> {
 }
 
 impl Correlate<'_> {
+    /// Chunks of taps within groups of runs, all channels within a chunk; sums that wait for their next chunk are held.
     #[inline(always)]
     fn blocks<S: Simd, const B: usize>(self, simd: S) {
         let Self { plan, source, bias, target } = self;
-        let weights = plan.weights.values.chunks_exact((plan.taps.len() * B).max(1));
-        for (block, (weights, planes)) in weights.zip(target.chunks_mut(B * plan.plane)).enumerate() {
-            let start: [S::f32s; B] = std::array::from_fn(|o| {
-                simd.splat_f32s(bias.and_then(|bias| bias.get(block * B + o)).copied().unwrap_or(0.0))
-            });
-            for runs in plan.runs.chunks(REGISTERS) {
-                let from = std::array::from_fn(|v| runs[v.min(runs.len() - 1)].source);
-                let sums = sums::<S, B>(simd, &plan.taps, pulp::as_arrays(weights).0, source, from, start);
-                for (plane, sums) in planes.chunks_exact_mut(plan.plane).zip(&sums) {
-                    for (run, sum) in runs.iter().zip(sums) {
-                        let values: &[f32] = bytemuck::cast_slice(std::slice::from_ref(sum));
-                        let values = &values[..run.count];
-                        if plan.step == 1 {
-                            plane[run.target..run.target + run.count].copy_from_slice(values);
+        let Packed { blocks, ref values, .. } = plan.weights;
+        let chunks = plan.taps.len().div_ceil(CHUNK);
+        let waiting = if chunks > 1 { blocks * TOGETHER } else { 0 };
+        let mut held = vec![[[simd.splat_f32s(0.0); REGISTERS]; B]; waiting];
+        for group in plan.runs.chunks(REGISTERS * TOGETHER) {
+            let mut weights: &[[f32; B]] = pulp::as_arrays(values).0;
+            for (chunk, taps) in plan.taps.chunks(CHUNK).enumerate() {
+                for block in 0..blocks {
+                    let (own, rest) = weights.split_at(taps.len());
+                    weights = rest;
+                    for (runs, place) in group.chunks(REGISTERS).zip(block * TOGETHER..) {
+                        let start = if chunk == 0 { biases::<S, B>(simd, bias, block) } else { held[place] };
+                        let from = std::array::from_fn(|v| runs[v.min(runs.len() - 1)].source);
+                        let sums = sums::<S, B>(simd, taps, own, source, from, start);
+                        if chunk + 1 == chunks {
+                            plan.put::<S, B>(runs, &sums, &mut target[block * B * plan.plane..]);
                         } else {
-                            let places = plane[run.target..].iter_mut().step_by(plan.step);
-                            places.zip(values).for_each(|(place, value)| *place = *value);
+                            held[place] = sums;
                         }
                     }
+                }
+            }
+        }
+    }
+}
+
+/// The sums of a block of channels.
+type Sums<S, const B: usize> = [[<S as Simd>::f32s; REGISTERS]; B];
+
+#[inline(always)]
+fn biases<S: Simd, const B: usize>(simd: S, bias: Option<&[f32]>, block: usize) -> Sums<S, B> {
+    let bias = |channel: usize| bias.and_then(|bias| bias.get(block * B + channel)).copied().unwrap_or(0.0);
+    std::array::from_fn(|channel| [simd.splat_f32s(bias(channel)); REGISTERS])
+}
+
+impl Plan {
+    /// Writes sums to where their runs go, in the planes of their channels; the last block may lack channels.
+    #[inline(always)]
+    fn put<S: Simd, const B: usize>(&self, runs: &[Run], sums: &Sums<S, B>, planes: &mut [f32]) {
+        for (plane, sums) in planes.chunks_exact_mut(self.plane).zip(sums) {
+            for (run, sum) in runs.iter().zip(sums) {
+                let values: &[f32] = bytemuck::cast_slice(std::slice::from_ref(sum));
+                let values = &values[..run.count];
+                if self.step == 1 {
+                    plane[run.target..run.target + run.count].copy_from_slice(values);
+                } else {
+                    let places = plane[run.target..].iter_mut().step_by(self.step);
+                    places.zip(values).for_each(|(place, value)| *place = *value);
                 }
             }
         }
@@ -152,9 +194,9 @@ fn sums<S: Simd, const B: usize>(
     weights: &[[f32; B]],
     source: &[f32],
     from: [usize; REGISTERS],
-    start: [S::f32s; B],
-) -> [[S::f32s; REGISTERS]; B] {
-    let mut sums: [[S::f32s; REGISTERS]; B] = std::array::from_fn(|o| [start[o]; REGISTERS]);
+    start: Sums<S, B>,
+) -> Sums<S, B> {
+    let mut sums = start;
     for (tap, weights) in taps.iter().zip(weights) {
         let inputs: [S::f32s; REGISTERS] = std::array::from_fn(|v| load::<S>(source, from[v] + tap));
         for o in 0..B {

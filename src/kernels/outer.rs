@@ -1,5 +1,7 @@
 //! Sums of outer products over the places of an image: the gradient of a convolution in its weight.
 
+use std::ops::Range;
+
 use pulp::{Arch, Simd, WithSimd};
 
 use super::correlate::load;
@@ -16,7 +18,9 @@ pub struct Outer<'a> {
     pub gradient: &'a [f32],
     /// The channels, rounded up to whole registers.
     pub pitch: usize,
-    /// `[taps, pitch]`.
+    /// Of these, the ones that are summed for; whole registers.
+    pub channels: Range<usize>,
+    /// `[taps, channels]`.
     pub sums: &'a mut [f32],
 }
 
@@ -59,7 +63,8 @@ impl Outer<'_> {
             }
         }
         for (t, sums) in sums.iter().enumerate() {
-            let row = &mut self.sums[(tap + t) * self.pitch + channel..][..V * S::F32_LANES];
+            let at = (tap + t) * self.channels.len() + channel - self.channels.start;
+            let row = &mut self.sums[at..][..V * S::F32_LANES];
             for (total, sum) in S::as_mut_simd_f32s(row).0.iter_mut().zip(sums) {
                 *total = simd.add_f32s(*total, *sum);
             }
@@ -72,12 +77,12 @@ impl WithSimd for Outer<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        let mut channel = 0;
-        while channel + 2 * S::F32_LANES <= self.pitch {
+        let Range { start: mut channel, end } = self.channels;
+        while channel + 2 * S::F32_LANES <= end {
             self.columns::<S, 2>(simd, channel);
             channel += 2 * S::F32_LANES;
         }
-        if channel < self.pitch {
+        if channel < end {
             self.columns::<S, 1>(simd, channel);
         }
     }
