@@ -28,3 +28,4 @@ mod score_matching;
 mod stationarity;
 mod strangers;
 mod support;
+mod uses;
