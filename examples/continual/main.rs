@@ -13,7 +13,7 @@
 //! time. The other two combinations are trained as well, which tells the two apart.
 //!
 //! It takes about a minute on two CPU cores. Source: Li et al. 2020, "Energy-based models for continual learning",
-//! arXiv 2011.12216; Du & Mordatch 2019, arXiv 1903.08689, section 4.5.
+//! arXiv 2011.12216; Du & Mordatch 2019, arXiv 1903.08689.
 
 mod learn;
 mod model;

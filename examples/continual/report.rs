@@ -109,7 +109,7 @@ pub fn write(rows: &[Row], options: &Options, seconds: f64) -> Result<()> {
              and iterations, on all digits from the start, under a loss over all ten labels.",
         )
         .table(&headers, over_all)
-        .svg(chart.to_svg()?, "After each pair. The line above is what nobody can pass.")
+        .svg(chart.to_svg()?, "After each pair. The straight line: all digits seen so far are answered right, and no others. Curves that agree hide each other.")
         .section("What is left at the end, %", "Accuracy over the test digits of each pair, with all ten answers open.")
         .table(&of_pairs, at_end)
         .write(&path)?;

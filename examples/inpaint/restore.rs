@@ -23,6 +23,8 @@ pub const STEPS: [usize; 9] = [0, 1, 2, 5, 10, 20, 40, 80, 160];
 /// One chain of all digits: what was seen of it after each of [`STEPS`].
 pub struct Course {
     pub name: &'static str,
+    /// Whether the chain was told the class.
+    pub given: bool,
     /// Mean squared error against the clean digits.
     pub errors: Vec<f64>,
     /// The share that the model classifies right.
@@ -73,7 +75,14 @@ pub fn all<C: Classifier<4>>(
             let best = |a: &usize, b: &usize| train_errors[*a].total_cmp(&train_errors[*b]);
             let chosen = (0..STEPS.len()).min_by(best).unwrap_or(0);
             let name = if given { "chain on E(x, y)" } else { "chain on E(x)" };
-            courses.push(Course { name, errors, accuracy, chosen, restored: stages.swap_remove(chosen) });
+            courses.push(Course {
+                name,
+                given,
+                errors,
+                accuracy,
+                chosen,
+                restored: stages.swap_remove(chosen),
+            });
         }
         let truth = pixels(&test.all(device)?);
         let error = |guesses: &[Pixels]| mean(&errors(guesses, &truth, &[true; PIXELS]));

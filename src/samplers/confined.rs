@@ -82,7 +82,7 @@ impl Neighbourhood {
 /// # Ok::<(), jem_core::Error>(())
 /// ```
 ///
-/// Source: Du & Mordatch 2019, arXiv 1903.08689, section 4.4: refinement within 8/255 before classifying.
+/// Source: Du & Mordatch 2019, arXiv 1903.08689: refinement within 8/255 before classifying.
 #[derive(Debug, Clone)]
 pub struct Confined<S, const D: usize> {
     sampler: S,

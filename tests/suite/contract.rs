@@ -74,6 +74,12 @@ fn both_keep_the_contract(
     let parts = steps(part.clone(), &mut noise, 3);
     assert_eq!(values::<2>(sampler.position(&whole)), values::<2>(sampler.position(&parts)), "{name}");
 
+    // Moved elsewhere, chains are where a start there would be.
+    let target = points.clone().mul_scalar(0.5).add_scalar(0.1);
+    let moved = sampler.moved_to(&model, whole, target.clone());
+    let start = Sampler::<2>::init(sampler, &model, target);
+    assert_eq!(values::<2>(sampler.position(&moved)), values::<2>(sampler.position(&start)), "{name}");
+
     // A chain's numbers do not depend on where its neighbours are.
     let moved =
         Tensor::cat(vec![points.clone().narrow(0, 0, 3), points.clone().narrow(0, 3, 3).mul_scalar(5.0)], 0);

@@ -77,7 +77,7 @@ impl RefinedGivenConfig {
 /// # Ok::<(), jem_core::Error>(())
 /// ```
 ///
-/// Source: Du & Mordatch 2019, arXiv 1903.08689, section 4.4.
+/// Source: Du & Mordatch 2019, arXiv 1903.08689.
 #[derive(Debug, Clone)]
 pub struct RefinedGiven<M, S> {
     config: RefinedGivenConfig,
