@@ -80,8 +80,8 @@ fn changed(digits: &[f32], found: &[f32]) -> usize {
     (0..digits.len()).filter(visible).filter(|i| digits[*i].to_bits() != found[*i].to_bits()).count()
 }
 
-/// 50 test digits, 8 chains each, 32 hidden pixels. Of the means of the chains d, measured from E[hidden | visible],
-/// 8 dᵀ Λ d is χ² with n = 50 · 32 degrees of freedom if the chains are independent draws. α = 1e-5.
+/// 150 test digits, 6 chains each, 32 hidden pixels. Of the means of the chains d, measured from E[hidden | visible],
+/// 6 dᵀ Λ d is χ² with n = 150 · 32 degrees of freedom if the chains are independent draws. α = 1e-5.
 #[test]
 fn filling_in_a_digit_draws_from_the_conditional_law_and_beats_the_mean_image() {
     let device = Device::default();
@@ -92,14 +92,14 @@ fn filling_in_a_digit_draws_from_the_conditional_law_and_beats_the_mean_image() 
         Fitted::to(&own.map(|(digit, _)| digit).collect::<Vec<_>>())
     };
     let fitted: Vec<Fitted> = (0..10).map(of_class).collect();
-    let test = split.test.take_per_class(5).unwrap();
-    let (chains, half) = (8, PIXELS / 2);
+    let test = split.test.take_per_class(15).unwrap();
+    let (chains, half) = (6, PIXELS / 2);
     let digits = values(test.all(&device).unwrap());
     let hidden = |index: usize, pixel: usize| f64::from(digits[index * PIXELS + half + pixel]);
 
     // The squared error of the mean of the chains and of the mean image, digit by digit, and χ²/n.
     let fill = |class_of: &dyn Fn(usize) -> usize| {
-        let rows: Vec<usize> = (0..test.len()).flat_map(|index| [index; 8]).collect();
+        let rows: Vec<usize> = (0..test.len()).flat_map(|index| [index; 6]).collect();
         let models: Vec<&Fitted> =
             rows.iter().map(|index| &fitted[class_of(test.labels()[*index])]).collect();
         let of_rows: Tensor<2> = test.all(&device).unwrap().reshape([test.len(), PIXELS]);
