@@ -19,6 +19,8 @@ pub const RADIUS: f64 = 8.0 / 255.0;
 pub const STEPS: usize = 10;
 /// Radii of the attacks, in units of [0, 1] pixels.
 pub const ATTACKS: [f64; 2] = [8.0 / 255.0, 32.0 / 255.0];
+/// Digits of each class that are attacked.
+pub const ATTACKED: usize = 10;
 /// Steps of an attack, from one random start.
 pub const ATTACK_STEPS: usize = 20;
 
@@ -29,7 +31,7 @@ pub struct Rule {
     pub clean: f64,
     /// Of each kind of corrupted digits.
     pub corrupted: Vec<f64>,
-    /// Under attack at each of [`ATTACKS`].
+    /// Of some of them under attack at each of [`ATTACKS`].
     pub attacked: Vec<f64>,
 }
 
@@ -61,6 +63,7 @@ pub fn all<C: Classifier<4>>(
         ("argmin E(x', y), refined under E(x)", &marginal),
     ];
     let digits: Tensor<4> = test.all(device)?;
+    let victims = test.take_per_class(options.shortened(ATTACKED, 2))?;
     let mut found = Vec::new();
     for (name, rule) in rules {
         let mut right = |x: Tensor<4>| {
@@ -70,7 +73,7 @@ pub fn all<C: Classifier<4>>(
         };
         let clean = right(digits.clone());
         let of_corrupted = corrupted.iter().map(|digits| right(images(digits, device))).collect();
-        let curve = attack.run_batch(rule, digits.clone(), test.labels(), range, noise)?;
+        let curve = attack.run_batch(rule, victims.all(device)?, victims.labels(), range, noise)?;
         let attacked = curve.points.iter().map(|point| point.accuracy).collect();
         found.push(Rule { name, clean, corrupted: of_corrupted, attacked });
     }

@@ -48,7 +48,8 @@ pub fn all<C: Classifier<4>>(
     noise: &mut Noise,
     device: &Device,
 ) -> Result<Vec<Fill>> {
-    let halves: [(&'static str, fn(usize) -> bool); 2] =
+    type IsSeen = fn(usize) -> bool;
+    let halves: [(&'static str, IsSeen); 2] =
         [("lower half", |pixel| pixel / 8 < 4), ("right half", |pixel| pixel % 8 < 4)];
     let mut fills = Vec::new();
     for (name, is_seen) in halves {

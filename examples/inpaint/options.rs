@@ -22,7 +22,7 @@ pub struct Options {
     #[arg(long, default_value_t = 20, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub chains: usize,
     /// Steps of a chain that fills in.
-    #[arg(long, default_value_t = 200, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, default_value_t = 100, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub fill_steps: usize,
     /// 20 iterations, short chains and two digits of each class, to see that everything runs.
     #[arg(long)]

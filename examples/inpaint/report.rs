@@ -5,7 +5,7 @@ use jem_core::data::{ImageSet, PixelRange};
 use jem_core::error::{Error, Result};
 use jem_core::viz::{Chart, Picture, Report, grid};
 
-use crate::classify::{ATTACK_STEPS, ATTACKS, RADIUS, Rule, STEPS as REFINEMENT_STEPS};
+use crate::classify::{ATTACK_STEPS, ATTACKED, ATTACKS, RADIUS, Rule, STEPS as REFINEMENT_STEPS};
 use crate::cross::Stage;
 use crate::fill::{CLASS_MEAN, Fill};
 use crate::guesses::{Pixels, images, mean, paired, pixels};
@@ -261,14 +261,16 @@ fn classified(page: Report, found: &Found, count: usize) -> Report {
     };
     let table: Vec<Vec<String>> = found.rules.iter().map(row).collect();
     let radius = 255.0 * RADIUS;
-    println!("\nclassified right, %, n = {count}; refinement within {radius:.0}/255");
+    println!(
+        "\nclassified right, %, n = {count} (PGD: {ATTACKED} a class); refinement within {radius:.0}/255"
+    );
     print_rows(&headers.iter().map(String::as_str).collect::<Vec<_>>(), &table);
     page.section(
         "Classification, % right",
         format!(
             "By the lowest energy: of the image as it came; of what {REFINEMENT_STEPS} steps under each label make of it; of what \
              they make of it under E(x). No pixel goes farther than {radius:.0}/255. PGD: {ATTACK_STEPS} steps in L∞ from \
-             one start, through the refinement as if it were the identity."
+             one start, on {ATTACKED} digits of each class, through the refinement as if it were the identity."
         ),
     )
     .table(&headers, table)

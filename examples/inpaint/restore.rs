@@ -55,7 +55,8 @@ pub fn all<C: Classifier<4>>(
     noise: &mut Noise,
     device: &Device,
 ) -> Result<Vec<Restoration>> {
-    let kinds: [(String, fn(Pixels, &mut Noise) -> Pixels); 2] = [
+    type Corrupt = fn(Pixels, &mut Noise) -> Pixels;
+    let kinds: [(String, Corrupt); 2] = [
         (format!("salt and pepper on {:.0} % of the pixels", 100.0 * SALT_AND_PEPPER), salt_and_pepper),
         (format!("noise of deviation {:.2} of the range", DEVIATION / 2.0), gaussian),
     ];
@@ -70,8 +71,8 @@ pub fn all<C: Classifier<4>>(
             let mut follow = |set: &ImageSet, corrupted: &[Pixels]| {
                 follow(joint, sampler, given, set, corrupted, options, noise, device)
             };
-            let (train_errors, _, _) = follow(train, &of_train)?;
-            let (errors, accuracy, mut stages) = follow(test, &of_test)?;
+            let train_errors = follow(train, &of_train)?.errors;
+            let Seen { errors, accuracy, mut stages } = follow(test, &of_test)?;
             let best = |a: &usize, b: &usize| train_errors[*a].total_cmp(&train_errors[*b]);
             let chosen = (0..STEPS.len()).min_by(best).unwrap_or(0);
             let name = if given { "chain on E(x, y)" } else { "chain on E(x)" };
@@ -100,7 +101,14 @@ pub fn all<C: Classifier<4>>(
     Ok(found)
 }
 
-/// Errors, accuracies and digits after each of [`STEPS`].
+/// What was seen of a chain after each of [`STEPS`].
+struct Seen {
+    errors: Vec<f64>,
+    accuracy: Vec<f64>,
+    stages: Vec<Vec<Pixels>>,
+}
+
+/// One chain of all digits of a set.
 #[allow(clippy::too_many_arguments)] // one call site
 fn follow<C: Classifier<4>>(
     joint: &JointEnergy<C>,
@@ -111,7 +119,7 @@ fn follow<C: Classifier<4>>(
     options: &Options,
     noise: &mut Noise,
     device: &Device,
-) -> Result<(Vec<f64>, Vec<f64>, Vec<Vec<Pixels>>)> {
+) -> Result<Seen> {
     let truth = pixels(&set.all(device)?);
     let with_labels = joint.given(label_tensor(set.labels(), device));
     let model: &dyn EnergyModel<4> = if given { &with_labels } else { joint };
@@ -127,7 +135,7 @@ fn follow<C: Classifier<4>>(
         stages.push(pixels(&x));
         wrong.push(mean(&errors(&pixels(&x), &truth, &[true; PIXELS])));
     }
-    Ok((wrong, right, stages))
+    Ok(Seen { errors: wrong, accuracy: right, stages })
 }
 
 fn salt_and_pepper(digit: Pixels, noise: &mut Noise) -> Pixels {
