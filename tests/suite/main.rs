@@ -29,4 +29,5 @@ mod spectral_norm;
 mod stationarity;
 mod strangers;
 mod support;
+mod uses;
 mod workers;
