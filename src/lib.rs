@@ -162,6 +162,8 @@ mod pages {
     struct Checkpoints;
     #[doc = include_str!("../docs/evaluating.md")]
     struct Evaluating;
+    #[doc = include_str!("../docs/scaling.md")]
+    struct Scaling;
     #[cfg(feature = "pytorch")]
     #[doc = include_str!("../docs/your-own-classifier.md")]
     struct YourOwnClassifier;
