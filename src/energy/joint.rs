@@ -28,19 +28,58 @@ use crate::math::log_sum_exp;
 pub trait Classifier<const D: usize> {
     /// The logits f(x) of every sample.
     fn logits(&self, x: Tensor<D>) -> Tensor<2>;
-}
 
-impl<const D: usize, C: Classifier<D> + ?Sized> Classifier<D> for &C {
-    fn logits(&self, x: Tensor<D>) -> Tensor<2> {
-        (**self).logits(x)
+    /// The logits, and Σ_y c\[y\] ∇ₓf(x)\[y\] of every sample for the c that `cotangent` makes of the logits. Neither
+    /// carries an autodiff graph.
+    ///
+    /// By automatic differentiation unless overridden: where the gradient is known, a chain spares the bookkeeping.
+    ///
+    /// # Shapes
+    /// c is `[batch, classes]`, as the logits are; the sum is shaped as `x`.
+    fn logits_and_pullback(
+        &self,
+        x: Tensor<D>,
+        cotangent: &dyn Fn(Tensor<2>) -> Tensor<2>,
+    ) -> (Tensor<2>, Tensor<D>) {
+        logits_and_pullback_by_autodiff(|x| self.logits(x), x, cotangent)
     }
 }
 
-impl<const D: usize, C: Classifier<D> + ?Sized> Classifier<D> for Box<C> {
-    fn logits(&self, x: Tensor<D>) -> Tensor<2> {
-        (**self).logits(x)
-    }
+/// [`Classifier::logits_and_pullback`] by one backward pass through Σ c f(x).
+pub fn logits_and_pullback_by_autodiff<const D: usize>(
+    logits: impl FnOnce(Tensor<D>) -> Tensor<2>,
+    x: Tensor<D>,
+    cotangent: &dyn Fn(Tensor<2>) -> Tensor<2>,
+) -> (Tensor<2>, Tensor<D>) {
+    let x = x.without_autodiff().autodiff().require_grad();
+    let logits = logits(x.clone());
+    let values = logits.clone().without_autodiff();
+    let gradient = if logits.is_tracked() {
+        let c = cotangent(values.clone()).autodiff();
+        x.grad_remove(&mut (logits * c).sum().backward())
+    } else {
+        None
+    };
+    (values, gradient.unwrap_or_else(|| x.zeros_like()).without_autodiff())
 }
+
+macro_rules! forward_classifier {
+    ($($pointer:ty),*) => {$(
+        impl<const D: usize, C: Classifier<D> + ?Sized> Classifier<D> for $pointer {
+            fn logits(&self, x: Tensor<D>) -> Tensor<2> {
+                (**self).logits(x)
+            }
+            fn logits_and_pullback(
+                &self,
+                x: Tensor<D>,
+                cotangent: &dyn Fn(Tensor<2>) -> Tensor<2>,
+            ) -> (Tensor<2>, Tensor<D>) {
+                (**self).logits_and_pullback(x, cotangent)
+            }
+        }
+    )*};
+}
+forward_classifier!(&C, Box<C>);
 
 /// The joint energy model of a classifier, at an inverse temperature β (1 unless set).
 ///
@@ -103,6 +142,9 @@ impl<C> JointEnergy<C> {
     /// E(x) of logits that are at hand already.
     pub fn energy_of_logits(&self, logits: Tensor<2>) -> Tensor<1> {
         let beta = self.inverse_temperature;
+        if logits.dims()[1] == 1 {
+            return logits.squeeze_dim::<1>(1).neg(); // at any β
+        }
         if beta == 1.0 {
             return log_sum_exp(logits).neg();
         }
@@ -124,6 +166,16 @@ impl<C> JointEnergy<C> {
 impl<const D: usize, C: Classifier<D>> EnergyModel<D> for JointEnergy<C> {
     fn energy(&self, x: Tensor<D>) -> Tensor<1> {
         self.energy_of_logits(self.classifier.logits(x))
+    }
+
+    /// ∇ₓE(x) = -Σ_y p(y|x) ∇ₓf(x)\[y\].
+    fn energy_and_grad(&self, x: Tensor<D>) -> (Tensor<1>, Tensor<D>) {
+        let beta = self.inverse_temperature;
+        let (logits, gradient) = self.classifier.logits_and_pullback(x, &|logits| match logits.dims()[1] {
+            1 => logits.ones_like().neg(),
+            _ => activation::softmax(logits.mul_scalar(beta), 1).neg(),
+        });
+        (self.energy_of_logits(logits), gradient)
     }
 }
 
@@ -183,6 +235,23 @@ mod tests {
         let expected = chosen(joint.probabilities(x).log(), labels);
         for (a, b) in values(difference).iter().zip(values(expected)) {
             assert!((a - b).abs() < 1e-5, "{a} != {b}");
+        }
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_the_energy_at_any_temperature_and_for_one_class() {
+        let device = Device::flex();
+        for (x, beta) in [
+            (Tensor::<2>::from_floats([[0.3, -1.0, 0.8], [2.0, 0.1, -0.4]], &device), 1.0),
+            (Tensor::<2>::from_floats([[0.3, -1.0, 0.8], [2.0, 0.1, -0.4]], &device), 2.5),
+            (Tensor::<2>::from_floats([[0.3], [-2.0]], &device), 0.5),
+        ] {
+            let joint = JointEnergy::new(Square).with_inverse_temperature(beta).unwrap();
+            let (energy, gradient) = joint.energy_and_grad(x.clone().autodiff());
+            let (slow, expected) = crate::energy::energy_and_grad_by_autodiff(|x| joint.energy(x), x.clone());
+            assert!(!energy.is_autodiff() && !gradient.is_autodiff());
+            assert!(energy.sub(slow).abs().max().into_scalar::<f32>() < 1e-6);
+            assert!(gradient.sub(expected).abs().max().into_scalar::<f32>() < 1e-6);
         }
     }
 

@@ -18,7 +18,7 @@ pub use algebra::{
 };
 pub use conditional::{ConditionalEnergy, Given};
 pub use energy_classifier::EnergyClassifier;
-pub use joint::{Classifier, JointEnergy};
+pub use joint::{Classifier, JointEnergy, logits_and_pullback_by_autodiff};
 
 use std::sync::Arc;
 

@@ -28,6 +28,13 @@ pub trait Kernels: Backend {
 
     /// leaky(x).
     fn leaky_relu(x: FloatTensor<Self>, slope: f32) -> FloatTensor<Self>;
+
+    /// The gradient before a leaky ReLU of input `x` from that behind it; autodiff takes it for a constant.
+    fn leaky_relu_gradient(
+        gradient: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        slope: f32,
+    ) -> FloatTensor<Self>;
 }
 
 type Values = FloatTensor<Flex>;
@@ -44,6 +51,12 @@ impl Kernels for Flex {
 
     fn leaky_relu(x: Values, slope: f32) -> Values {
         changed(x, |value| leaky(value, slope))
+    }
+
+    fn leaky_relu_gradient(gradient: Values, x: Values, slope: f32) -> Values {
+        let mut gradient = contiguous(gradient);
+        each(gradient.storage_mut(), slice(&x.to_contiguous()), |gradient, x| *gradient *= leaky_slope(x, slope));
+        gradient
     }
 }
 
@@ -77,6 +90,15 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
             }
             OpsKind::UnTracked(prep) => prep.finish(Flex::leaky_relu(x.into_primitive(), slope)),
         }
+    }
+
+    fn leaky_relu_gradient(
+        gradient: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        slope: f32,
+    ) -> FloatTensor<Self> {
+        let gradient = Flex::leaky_relu_gradient(gradient.into_primitive(), x.into_primitive(), slope);
+        FloatTensor::<Self>::new(gradient)
     }
 }
 
@@ -124,12 +146,10 @@ impl Backward<Flex, 1> for LeakyBackward {
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
         let (x, slope) = ops.state;
         let gradient = grads.consume::<Flex>(&ops.node);
-        let x = checkpointer.retrieve_node_output::<Values>(x).to_contiguous();
+        let x = checkpointer.retrieve_node_output::<Values>(x);
         let [of_x] = ops.parents;
         if let Some(node) = of_x {
-            let mut gradient = contiguous(gradient);
-            each(gradient.storage_mut(), slice(&x), |gradient, x| *gradient *= leaky_slope(x, slope));
-            grads.register::<Flex>(node.id, gradient);
+            grads.register::<Flex>(node.id, Flex::leaky_relu_gradient(gradient, x, slope));
         }
     }
 }

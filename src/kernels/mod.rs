@@ -60,6 +60,25 @@ pub fn leaky_relu<const D: usize>(x: &Tensor<D>, negative_slope: f64) -> Option<
     })
 }
 
+/// The gradient before a leaky ReLU of input `x` from that behind it. It is no operation of autodiff.
+///
+/// # Shapes
+/// Any, kept; both of one shape.
+pub fn leaky_relu_gradient<const D: usize>(
+    gradient: &Tensor<D>,
+    x: &Tensor<D>,
+    negative_slope: f64,
+) -> Option<Tensor<D>> {
+    let plain = |t: &Tensor<D>| is_ours(t) && !t.is_autodiff();
+    (plain(gradient) && plain(x) && gradient.dims() == x.dims()).then(|| {
+        Tensor::from_dispatch(<Dispatch as Kernels>::leaky_relu_gradient(
+            gradient.clone().into_dispatch(),
+            x.clone().into_dispatch(),
+            negative_slope as f32,
+        ))
+    })
+}
+
 /// Whether the numbers are of the device and the type that all of this is for.
 fn is_ours<const D: usize>(x: &Tensor<D>) -> bool {
     x.dtype() == DType::F32 && matches!(x.device().without_autodiff().as_dispatch(), DispatchDevice::Flex(_))

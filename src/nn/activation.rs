@@ -42,6 +42,30 @@ fn composed_leaky_relu<const D: usize>(x: Tensor<D>, negative_slope: f64) -> Ten
     }
 }
 
+/// The gradient before a leaky ReLU of input `x` from that behind it: g where x > 0, a g elsewhere.
+///
+/// # Shapes
+/// Any, kept; both of one shape.
+pub(super) fn leaky_relu_gradient<const D: usize>(
+    gradient: Tensor<D>,
+    x: Tensor<D>,
+    negative_slope: f64,
+) -> Tensor<D> {
+    #[cfg(feature = "kernels")]
+    if let Some(gradient) = crate::kernels::leaky_relu_gradient(&gradient, &x, negative_slope) {
+        return gradient;
+    }
+    composed_leaky_relu_gradient(gradient, x, negative_slope)
+}
+
+fn composed_leaky_relu_gradient<const D: usize>(
+    gradient: Tensor<D>,
+    x: Tensor<D>,
+    negative_slope: f64,
+) -> Tensor<D> {
+    gradient * x.greater_scalar(0.0).float().mul_scalar(1.0 - negative_slope).add_scalar(negative_slope)
+}
+
 /// A convolution of Burn's; on the CPU backend, with the feature `kernels`, by code of this crate, which takes about
 /// half the time. Use it where a network of your own would call [`Conv2d::forward`].
 ///
@@ -172,6 +196,20 @@ mod tests {
             for (a, b) in ours.iter().chain(&slopes).zip(burns.iter().chain(&burns_slopes)) {
                 assert!((a - b).abs() <= 3e-7 * b.abs(), "{a} != {b}");
             }
+        }
+    }
+
+    #[test]
+    fn the_gradient_of_the_leaky_relu_is_the_same_either_way() {
+        let device = Device::flex();
+        let x = Tensor::<1>::from_floats([-2.0, -0.0, 0.0, 1e-30, 3.0], &device);
+        let g = Tensor::<1>::from_floats([1.0, -2.0, 3.0, 4.0, -5.0], &device);
+        let expected = [0.25, -0.5, 0.75, 4.0, -5.0];
+        for found in [
+            leaky_relu_gradient(g.clone(), x.clone(), 0.25),
+            composed_leaky_relu_gradient(g.clone(), x.clone(), 0.25),
+        ] {
+            assert_eq!(found.into_data().try_to_vec::<f32>().unwrap(), expected);
         }
     }
 

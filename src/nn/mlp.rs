@@ -5,8 +5,9 @@ use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 
-use super::{Activation, linear};
-use crate::energy::Classifier;
+use super::activation::leaky_relu_gradient;
+use super::{Activation, leaky_relu, linear};
+use crate::energy::{Classifier, logits_and_pullback_by_autodiff};
 use crate::error::{self, ensure};
 use crate::math::per_sample;
 use crate::noise::Noise;
@@ -93,12 +94,52 @@ impl<const D: usize> Classifier<D> for Mlp {
     fn logits(&self, x: Tensor<D>) -> Tensor<2> {
         self.class_output.forward(self.features(x))
     }
+
+    /// By hand where the activation is a leaky ReLU: c W₃ᵀ ⊙ a'(h₂) W₂ᵀ ⊙ a'(h₁) W₁ᵀ, with h the input of each activation.
+    fn logits_and_pullback(
+        &self,
+        x: Tensor<D>,
+        cotangent: &dyn Fn(Tensor<2>) -> Tensor<2>,
+    ) -> (Tensor<2>, Tensor<D>) {
+        let Activation::LeakyRelu { negative_slope } = self.activation else {
+            return logits_and_pullback_by_autodiff(|x| Classifier::<D>::logits(self, x), x, cotangent);
+        };
+        let shape = x.dims();
+        let mut inputs = Vec::with_capacity(self.layers.len());
+        let mut y = per_sample(x.without_autodiff());
+        for layer in &self.layers {
+            let h = affine(layer, y);
+            y = leaky_relu(h.clone(), negative_slope);
+            inputs.push(h);
+        }
+        let logits = affine(&self.class_output, y);
+        let mut gradient = turned(&self.class_output, cotangent(logits.clone()));
+        for (layer, h) in self.layers.iter().zip(inputs).rev() {
+            gradient = turned(layer, leaky_relu_gradient(gradient, h, negative_slope));
+        }
+        (logits, gradient.reshape(shape))
+    }
+}
+
+/// x W + b, without autodiff.
+fn affine(layer: &Linear, x: Tensor<2>) -> Tensor<2> {
+    let y = x.matmul(layer.weight.val().without_autodiff());
+    match &layer.bias {
+        Some(bias) => y + bias.val().without_autodiff().unsqueeze(),
+        None => y,
+    }
+}
+
+/// g Wᵀ, without autodiff.
+fn turned(layer: &Linear, gradient: Tensor<2>) -> Tensor<2> {
+    gradient.matmul(layer.weight.val().without_autodiff().transpose())
 }
 
 #[cfg(all(test, feature = "flex"))]
 mod tests {
     use super::*;
     use crate::nn::checks;
+    use crate::noise::Stream;
 
     #[test]
     fn parameter_counts_and_shapes_at_several_ranks() {
@@ -124,6 +165,29 @@ mod tests {
         ] {
             let error = config.init(&mut Noise::host(0), &Device::flex()).unwrap_err().to_string();
             assert!(error.starts_with(&format!("MlpConfig.{field}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_gradient_by_hand_is_that_of_autodiff() {
+        let mut noise = Noise::host(8);
+        let device = Device::flex().autodiff();
+        for (hidden, classes, slope) in [(vec![], 3, 0.2), (vec![33], 1, 0.0), (vec![20, 40, 10], 5, 0.3)] {
+            let activation = Activation::LeakyRelu { negative_slope: slope };
+            let config = MlpConfig::new(12, hidden, classes).with_activation(activation);
+            let net = config.init(&mut noise, &device).unwrap();
+            let x: Tensor<4> = noise.normal([7, 3, 2, 2], Stream::DATA, &device);
+            let square = |logits: Tensor<2>| logits.square();
+            let (logits, gradient) = net.logits_and_pullback(x.clone(), &square);
+            let (expected, slow) =
+                logits_and_pullback_by_autodiff(|x: Tensor<4>| net.logits(x), x.clone(), &square);
+            assert!(!logits.is_autodiff() && !gradient.is_autodiff());
+            let gap = |a: Tensor<2>, b: Tensor<2>| {
+                let norm = |t: Tensor<2>| t.square().sum().sqrt().into_scalar::<f32>();
+                norm(a - b.clone()) / norm(b)
+            };
+            assert!(gap(logits, expected) < 1e-6);
+            assert!(gap(per_sample(gradient), per_sample(slow)) < 1e-5);
         }
     }
 
