@@ -34,7 +34,7 @@ pub struct Fitted {
 pub fn all(train: &VectorSet, noise: &Noise, options: &Options, device: &Device) -> Result<Vec<Fitted>> {
     let tracked = device.clone().autodiff();
     let net = || {
-        let config = MlpConfig::new(2, vec![options.width; 2], 1).with_activation(Activation::Silu);
+        let config = MlpConfig::new(2, vec![options.width; 3], 1).with_activation(Activation::Silu);
         config.init(&mut noise.fork(1), &tracked)
     };
     let fit = |name, (net, seconds): (Mlp, f64)| Fitted { name, net, log_normaliser: None, seconds };

@@ -37,19 +37,19 @@ pub struct Options {
     #[arg(long, value_parser = toy, default_value = "pinwheel")]
     data: Toy,
     /// Training iterations of each method.
-    #[arg(long, default_value_t = 2_000)]
+    #[arg(long, default_value_t = 3_000)]
     iterations: u64,
     /// Points in a batch.
     #[arg(long, default_value_t = 128, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     batch: usize,
-    /// Width of the two hidden layers.
-    #[arg(long, default_value_t = 128)]
+    /// Width of the three hidden layers.
+    #[arg(long, default_value_t = 64)]
     width: usize,
     /// Learning rate of Adam at the start; it falls to 0 along half a cosine.
-    #[arg(long, default_value_t = 2e-3)]
+    #[arg(long, default_value_t = 1e-2)]
     learning_rate: f64,
     /// σ, the noise of denoising score matching, and on the points that the chains learn from.
-    #[arg(long, default_value_t = 0.1)]
+    #[arg(long, default_value_t = 0.15)]
     noise: f64,
     /// The first seed of all randomness.
     #[arg(long, default_value_t = 1)]

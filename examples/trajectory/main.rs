@@ -22,7 +22,7 @@
 //! Both models are multilayer perceptrons of about as many parameters, with the same data, batches, optimiser and
 //! iterations. Trajectories of the energy are rolled out by chains (parallel tempering, the present state clamped), and
 //! by MPPI, which seeks a likely next state and draws none. After Du & Mordatch 2019, arXiv 1903.08689, section 5. It
-//! takes one to two minutes a seed on two CPU cores.
+//! takes about a minute a seed on two CPU cores.
 
 mod learn;
 mod measure;
@@ -56,7 +56,7 @@ enum ObjectiveKind {
 #[derive(Debug, Parser)]
 pub struct Options {
     /// Training iterations of each model.
-    #[arg(long, default_value_t = 4_000)]
+    #[arg(long, default_value_t = 6_000)]
     iterations: u64,
     /// How the energy is trained.
     #[arg(long, value_enum, default_value = "ranking")]

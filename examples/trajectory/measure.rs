@@ -19,6 +19,8 @@ use crate::system::{Point, SPREAD, at_fork, is_off, log_density, mean_and_mode, 
 const ROLL_OUTS: Stream = Stream::new("trajectory/roll-outs");
 /// The rectangle that all states are in.
 pub const WINDOW: [(f64, f64); 2] = [(-2.7, 2.7), (-1.8, 1.8)];
+/// Cells of the histograms that are compared, 0.15 wide.
+const CELLS: [usize; 2] = [36, 24];
 /// Transitions of a chain for one step of a roll-out, and steps of an MPPI search.
 const TRANSITIONS: usize = 40;
 const SEARCH: usize = 8;
@@ -55,6 +57,8 @@ pub struct GridError {
     pub largest: f64,
     /// The largest mass in the cells at the edges.
     pub edge: f64,
+    /// How far the mass of the system's own density is from 1 at most.
+    pub truth: f64,
 }
 
 /// Cells of a little more than half a deviation of the noise.
@@ -122,7 +126,7 @@ pub fn predictions(
     let grid = grid()?;
     let refined = grid.refined()?;
 
-    let mut error = GridError { mean: 0.0, largest: 0.0, edge: 0.0 };
+    let mut error = GridError { mean: 0.0, largest: 0.0, edge: 0.0, truth: 0.0 };
     let (mut log_z, mut means, mut modes) = (Vec::new(), Vec::new(), Vec::new());
     let checked = windows.len().min(100);
     for (index, (past, _)) in windows.iter().enumerate() {
@@ -132,6 +136,9 @@ pub fn predictions(
             let difference = (fine.log_normaliser() - density.log_normaliser()).abs();
             error.mean += difference / checked as f64;
             error.largest = error.largest.max(difference);
+            let mass = |next: Point| grid.cell_area() * log_density(*past, next).exp();
+            let total: f64 = grid.points().into_iter().map(mass).sum();
+            error.truth = error.truth.max((total - 1.0).abs());
         }
         error.edge = error.edge.max(density.edge_mass());
         log_z.push(density.log_normaliser());
@@ -218,6 +225,7 @@ pub fn roll_outs(
 pub fn distances(rolled: &RollOuts, noise: &mut Noise) -> Result<Vec<Figure>> {
     let (particles, steps) = (rolled.named[0].1.len(), rolled.named[0].1[0].len() - 1);
     let reference = simulate(particles, steps, noise.rng(Stream::new("trajectory/reference")));
+    let expected = histogram(&reference, CELLS);
     let reference = features(&settled(&reference))?;
     let fit = GaussianFit::new(&reference)?;
     let mut figures = Vec::new();
@@ -230,20 +238,45 @@ pub fn distances(rolled: &RollOuts, noise: &mut Noise) -> Result<Vec<Figure>> {
         };
         figures.push((*name, "Fréchet", frechet_distance(&fit, &GaussianFit::new(&features)?)?));
         figures.push((*name, "kernel", kernel_distance(&reference, &features)?));
+        figures.push((*name, "misplaced, %", 100.0 * misplaced(&expected, &histogram(paths, CELLS))));
         figures.push((*name, "on the right, %", share(|state| state[0] > 0.0)));
-        figures.push((*name, "right of the fork, %", crossings(paths)));
+        figures.push((*name, "between the roads, %", between(paths)));
         figures.push((*name, "off the roads, %", share(is_off)));
         figures.push((*name, "spread about the road", spread(&states)));
     }
     Ok(figures)
 }
 
-/// Of the steps that leave the fork, the share that end on the right.
-fn crossings(paths: &Paths) -> f64 {
-    let steps =
-        paths.iter().flat_map(|path| path.windows(2)).filter(|pair| (0.3..=0.7).contains(&right(pair[0])));
-    let ends: Vec<f64> = steps.map(|pair| if pair[1][0] > 0.0 { 100.0 } else { 0.0 }).collect();
+/// Of the steps that leave the fork, the share that end between the roads, within a deviation of the line of symmetry.
+fn between(paths: &Paths) -> f64 {
+    let at_fork = |pair: &&[Point]| (0.3..=0.7).contains(&right(pair[0]));
+    let steps = paths.iter().flat_map(|path| path.windows(2)).filter(at_fork);
+    let ends: Vec<f64> = steps.map(|pair| if pair[1][0].abs() < SPREAD { 100.0 } else { 0.0 }).collect();
     mean(&ends)
+}
+
+/// The share of states in each cell of the window, the first quarter of each path left out.
+pub fn histogram(paths: &Paths, cells: [usize; 2]) -> Vec<f64> {
+    let mut shares = vec![0.0; cells[0] * cells[1]];
+    let states = || paths.iter().flat_map(|path| &path[path.len() / 4..]);
+    let part = 1.0 / states().count() as f64;
+    for state in states() {
+        let place = |axis: usize| {
+            let (low, high) = WINDOW[axis];
+            let part = (state[axis] - low) / (high - low);
+            (0.0..1.0).contains(&part).then(|| (part * cells[axis] as f64) as usize)
+        };
+        if let (Some(column), Some(row)) = (place(0), place(1)) {
+            shares[row * cells[0] + column] += part;
+        }
+    }
+    shares
+}
+
+/// The mass that would have to be moved to make one histogram the other: their total variation distance.
+fn misplaced(first: &[f64], second: &[f64]) -> f64 {
+    let lost = (first.iter().sum::<f64>() - second.iter().sum::<f64>()).abs();
+    0.5 * (first.iter().zip(second).map(|(a, b)| (a - b).abs()).sum::<f64>() + lost)
 }
 
 /// Root mean square distance of states from the nearer road.
@@ -253,7 +286,7 @@ fn spread(states: &[Point]) -> f64 {
 }
 
 /// Every fifth state after the first quarter of each path.
-pub fn settled(paths: &Paths) -> Vec<Point> {
+fn settled(paths: &Paths) -> Vec<Point> {
     paths.iter().flat_map(|path| path[path.len() / 4..].iter().step_by(5).copied()).collect()
 }
 
