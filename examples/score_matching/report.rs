@@ -172,6 +172,7 @@ pub fn write(runs: &[Run], reference: &Reference, options: &Options, seconds: f6
         all().map(|method| method.edge).fold(0.0, f64::max),
     );
     println!("grid: {grid}.");
+    println!("{}", verdict(runs));
 
     let methods: Vec<_> = (0..first.len())
         .map(|index| {
@@ -225,6 +226,27 @@ pub fn write(runs: &[Run], reference: &Reference, options: &Options, seconds: f6
         .write(out("report.html"))?;
     println!("{}", out("report.html").display());
     Ok(())
+}
+
+/// What the table comes to.
+fn verdict(runs: &[Run]) -> String {
+    let over = |index: usize, of: fn(&Measured) -> f64| {
+        mean(&runs.iter().map(|run| of(&run.methods[index])).collect::<Vec<_>>())
+    };
+    let best = |of: fn(&Measured) -> f64| {
+        let all = 0..runs[0].methods.len();
+        let index = all.max_by(|a, b| over(*a, of).total_cmp(&over(*b, of))).unwrap_or(0);
+        (runs[0].methods[index].name, over(index, of))
+    };
+    let (likeliest, log_likelihood) = best(|method| method.log_likelihood);
+    let (fairest, misplaced) = best(|method| -method.misplaced);
+    let gaps = runs.iter().flat_map(|run| &run.methods).filter_map(|m| m.learnt.map(|c| (c - m.log_z).abs()));
+    format!(
+        "The best held-out log-likelihood is that of {likeliest}, {log_likelihood:.3} nats a point; the least mass is \
+         misplaced by {fairest}, {:.1} %. The normaliser that noise contrast has learnt is at most {:.3} nats off.",
+        -misplaced,
+        gaps.fold(0.0, f64::max),
+    )
 }
 
 fn sheet(run: &Run, reference: &Reference, options: &Options) -> Result<Sheet> {

@@ -247,7 +247,7 @@ pub fn distances(rolled: &RollOuts, noise: &mut Noise) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Of the steps that leave the fork, the share that end between the roads, within a deviation of the line of symmetry.
+/// Of the steps from where the choice is open, the share that end within a deviation of the line between the roads.
 fn between(paths: &Paths) -> f64 {
     let at_fork = |pair: &&[Point]| (0.3..=0.7).contains(&right(pair[0]));
     let steps = paths.iter().flat_map(|path| path.windows(2)).filter(at_fork);

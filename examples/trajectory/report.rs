@@ -74,6 +74,26 @@ fn values(runs: &[Run], row: &str, column: &str) -> Vec<f64> {
     runs.iter().filter_map(of).collect()
 }
 
+/// What the tables come to.
+fn verdict(runs: &[Run]) -> String {
+    let of = |row: &str, column: &str| mean(&values(runs, row, column));
+    let gain = |column: &str| of(GAUSSIAN, column) - of(measure::ENERGY, column);
+    format!(
+        "The energy's likelihood is {:+.3} nats a step on the feed-forward model's: {:+.3} at the fork, {:+.3} elsewhere. \
+         Roll-outs misplace {:.0} % of the states by sampling, {:.0} % by MPPI and {:.0} % of the feed-forward model; \
+         {:.0} % is chance. The best guess in the square needs no density: RMSE {:.3} against {:.3}.",
+        gain("NLL, nats"),
+        gain("at the fork"),
+        gain("elsewhere"),
+        of(SAMPLED, "misplaced, %"),
+        of(PLANNED, "misplaced, %"),
+        of(GAUSSIAN, "misplaced, %"),
+        of(TRUTH, "misplaced, %"),
+        of(measure::ENERGY, "RMSE of mean"),
+        of(GAUSSIAN, "RMSE of mean"),
+    )
+}
+
 fn print(title: &str, table: &Table) {
     println!("{title}");
     for column in 1..table.headers.len() {
@@ -104,6 +124,7 @@ pub fn write(runs: &[Run], options: &Options, seconds: f64, device: &Device) -> 
         largest(|run| run.grid_error.truth),
     );
     println!("grid: {error}.");
+    println!("{}", verdict(runs));
 
     let json = json!({
         "iterations": options.shortened(options.iterations, 30),
@@ -149,8 +170,8 @@ pub fn write(runs: &[Run], options: &Options, seconds: f64, device: &Device) -> 
             "Roll-outs",
             "Distances between the states of roll-outs and those of another simulation, 0 for equal distributions; \
              the first row shows what is chance. Misplaced is the share of states that would have to be moved to make \
-             the histograms the same. Between the roads is where steps from the fork should not end. A state is off \
-             the roads at a distance of 0.4, four deviations. The spread is the root mean square distance from the \
+             the histograms the same. Between the roads is the share of steps from where the choice is open that \
+             end within a deviation of the line between them; a Gaussian ends there too often. A state is off the roads at a distance of 0.4, four deviations. The spread is the root mean square distance from the \
              nearer road: MPPI looks for likely states and draws none, so that its spread is too small.",
         )
         .table(&roll_outs.headers, roll_outs.rows)
@@ -238,7 +259,7 @@ fn draws(
     let plans = points(measure::planned(&run.models.energy, past, &mut noise)?);
     let maps = conditionals(&run.models, present, cells, device)?;
     let (_, field) = maps.into_iter().nth(1).expect("three maps");
-    Ok(conditional(&format!("next states {place}"), field)
+    Ok(conditional(&format!("energy: next states drawn, present {place}"), field)
         .with_points(SAMPLED, pairs(samples))
         .with_points(PLANNED, pairs(plans)))
 }
