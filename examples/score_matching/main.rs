@@ -16,7 +16,7 @@
 //! The network, the data, the iterations, the batches and the optimiser are the same; the first three evaluate six
 //! energies for each point of a batch, the chains twenty gradients and two energies. In the plane a sum over a grid
 //! normalises all four, so that their log-likelihoods can be compared, and the normaliser that noise-contrastive
-//! estimation has learnt can be checked. It takes about a minute on two CPU cores.
+//! estimation has learnt can be checked. It takes one to two minutes on two CPU cores.
 
 mod learn;
 mod report;
