@@ -18,8 +18,8 @@ const TITLE: usize = 40;
 /// use jem_core::viz::{Chart, Sheet};
 ///
 /// let chart = |title: &str| Chart::new(title, "x", "y").with_series("a", [(0.0, 1.0), (1.0, 2.0)]).to_svg();
-/// let sheet = Sheet::new("Three charts", 2)?.with_chart(chart("A")?)?.with_chart(chart("B")?)?.with_chart(chart("C")?)?;
-/// assert!(sheet.to_svg().contains("Three charts"));
+/// let sheet = Sheet::new("Two charts", 2)?.with_chart(chart("A")?)?.with_chart(chart("B")?)?;
+/// assert!(sheet.to_svg().contains("Two charts"));
 /// # Ok::<(), jem_core::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
