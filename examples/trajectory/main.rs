@@ -28,6 +28,7 @@ mod learn;
 mod measure;
 mod models;
 mod report;
+mod roll_outs;
 mod system;
 
 use std::path::PathBuf;
@@ -40,8 +41,9 @@ use jem_core::noise::{Noise, Stream};
 use jem_core::samplers::ImproperSgldConfig;
 
 use learn::{Likelihood, Pairs, Ranking, ShortChains, train};
-use measure::{Figure, GridError, RollOuts, Trained};
+use measure::{Figure, GridError, Trained};
 use models::{FeedForward, WindowEnergy};
+use roll_outs::RollOuts;
 
 /// How the energy is trained.
 #[derive(Debug, Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -137,8 +139,8 @@ fn one_seed(seed: u64, options: &Options, device: &Device) -> Result<Run> {
     let models = Trained { energy, gaussian, seconds: (seconds, other) };
 
     let (mut figures, grid_error) = measure::predictions(&models, &held_out, &mut noise, device)?;
-    let roll_outs = measure::roll_outs(&models, options, &mut noise, device)?;
-    figures.extend(measure::distances(&roll_outs, &mut noise)?);
+    let roll_outs = roll_outs::all(&models, options, &mut noise, device)?;
+    figures.extend(roll_outs::distances(&roll_outs, &mut noise)?);
     Ok(Run { models, figures, grid_error, roll_outs })
 }
 

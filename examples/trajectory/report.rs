@@ -7,7 +7,8 @@ use jem_core::viz::{Field, Heatmap, Report, Sheet};
 use serde_json::json;
 
 use crate::learn::{points, tensor};
-use crate::measure::{self, GAUSSIAN, PLANNED, Paths, SAMPLED, TRUTH, Trained, WINDOW, density, grid, mean};
+use crate::measure::{self, GAUSSIAN, PLANNED, SAMPLED, TRUTH, Trained, WINDOW, density, grid, mean};
+use crate::roll_outs::{Paths, histogram};
 use crate::system::{Point, log_density};
 use crate::{Options, Run};
 
@@ -208,7 +209,7 @@ fn sheet(run: &Run, options: &Options, device: &Device) -> Result<Sheet> {
 /// How often the states of roll-outs are in each cell, and some steps of one.
 fn visits(name: &str, paths: &Paths) -> Result<Heatmap> {
     let cells = [54, 36];
-    let shares = measure::histogram(paths, cells).into_iter().map(|share| 1_000.0 * share as f32);
+    let shares = histogram(paths, cells).into_iter().map(|share| 1_000.0 * share as f32);
     let field = Field::new(WINDOW[0], WINDOW[1], cells, shares.collect())?;
     let path: Vec<(f64, f64)> = paths[0].iter().take(13).map(|[x, y]| (*x, *y)).collect();
     Ok(Heatmap::new(field)
