@@ -1,7 +1,8 @@
 //! Evaluation: what a trained energy model knows beyond its accuracy.
 //!
-//! On a model: [`predict`] and [`score_set`] over whole sets, [`attack`], log Z by [`ais`], samples with a record of
-//! where they come from by [`generate`]. What runs long tells its [`Progress`] and can be ended.
+//! On a model: [`predict`] and [`score_set`] over whole sets, [`attack`], log Z by [`ais`] and, in the plane, by
+//! [`GridQuadrature`], samples with a record of where they come from by [`generate`]. What runs long tells its
+//! [`Progress`] and can be ended.
 //!
 //! On numbers that are on the host already, in f32 or f64, computing in f64: calibration ([`Predictions`],
 //! [`Reliability`], [`Temperature`]), detection ([`RocCurve`], [`OodDetector`]), distances between sets of images
@@ -26,6 +27,7 @@ mod predict;
 mod predictions;
 mod probabilities;
 mod progress;
+mod quadrature;
 mod roc;
 mod scores;
 mod temperature;
@@ -44,6 +46,7 @@ pub use predict::{LabelledLogits, predict};
 pub use predictions::Predictions;
 pub use probabilities::ClassProbabilities;
 pub use progress::{Progress, Watch, unwatched};
+pub use quadrature::{GridDensity, GridQuadrature};
 pub use roc::{RocCurve, RocPoint};
 pub use scores::{Score, ScoreColumn, ScoreTable, score_batch, score_set};
 pub use temperature::Temperature;

@@ -18,7 +18,8 @@ use crate::error::{Error, Result};
 
 /// How an SVG of this crate begins; a report embeds what begins so.
 pub(super) const SVG_START: &str = "<svg class=\"jem-chart\"";
-const STYLE: &str = "<style>.jem-chart{color:#1a1a1f;background:#fff;max-width:100%;height:auto}\
+/// The style of every SVG of this crate, once in each.
+pub(super) const STYLE: &str = "<style>.jem-chart{color:#1a1a1f;background:#fff;max-width:100%;height:auto}\
 .jem-chart text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Arial,sans-serif}\
 .jem-chart polyline{stroke-linejoin:round}\
 @media(prefers-color-scheme:dark){.jem-chart{color:#e4e4ea;background:#17171c}}</style>\n";

@@ -14,6 +14,7 @@ mod heatmap_svg;
 mod ink;
 mod picture;
 mod report;
+mod sheet;
 mod text;
 
 pub use bars::{BarChart, Histogram};
@@ -23,3 +24,4 @@ pub use grid::grid;
 pub use heatmap::Heatmap;
 pub use picture::Picture;
 pub use report::Report;
+pub use sheet::Sheet;
