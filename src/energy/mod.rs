@@ -1,14 +1,15 @@
 //! Energies: what a model is here. p(x) ∝ exp(-E(x)), so low energy means likely.
 //!
 //! [`EnergyModel`] is the one trait that samplers need. [`Classifier`] and [`JointEnergy`] make one of any
-//! network with logits; [`Given`] clamps the label of a [`ConditionalEnergy`]; [`analytic`] has energies with
-//! known moments and normalisers, which is how samplers are tested. Energies combine: [`Product`], [`Mixture`],
-//! [`Negation`], [`Tempered`], [`LinearCombination`], or written as sums ([`Energy`]); [`Clamped`] fixes some
-//! coordinates, [`FreeEnergy`] and [`Minimum`] do away with a latent variable.
+//! network with logits; [`Given`] clamps the label of a [`ConditionalEnergy`], and [`EnergyClassifier`] reads one as
+//! a classifier; [`analytic`] has energies with known moments and normalisers, which is how samplers are tested.
+//! Energies combine: [`Product`], [`Mixture`], [`Negation`], [`Tempered`], [`LinearCombination`], or written as sums
+//! ([`Energy`]); [`Clamped`] fixes some coordinates, [`FreeEnergy`] and [`Minimum`] do away with a latent variable.
 
 mod algebra;
 pub mod analytic;
 mod conditional;
+mod energy_classifier;
 mod joint;
 
 pub use algebra::{
@@ -16,6 +17,7 @@ pub use algebra::{
     Negation, Product, Tempered,
 };
 pub use conditional::{ConditionalEnergy, Given};
+pub use energy_classifier::EnergyClassifier;
 pub use joint::{Classifier, JointEnergy};
 
 use std::sync::Arc;

@@ -8,6 +8,7 @@
 mod activation;
 mod cifar_resnet;
 mod cnn;
+mod energy_resnet;
 mod init;
 mod mlp;
 mod normalized;
@@ -17,6 +18,7 @@ mod wide_resnet;
 pub use activation::{Activation, convolve, leaky_relu};
 pub use cifar_resnet::{CifarResNet, CifarResNetBlock, CifarResNetConfig};
 pub use cnn::{Cnn, CnnConfig};
+pub use energy_resnet::{ClassModulation, EnergyResNet, EnergyResNetBlock, EnergyResNetConfig, Pooling};
 pub use init::{batch_norm, conv2d, linear};
 pub use mlp::{Mlp, MlpConfig};
 pub use normalized::Normalized;

@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod checkpoint_files;
+mod clipped_adam;
 mod ema;
 mod gradients;
 mod guard;
@@ -20,6 +21,7 @@ mod trainer;
 mod validation;
 
 pub use checkpoint::{Best, CheckpointConfig, Checkpoints, Progress};
+pub use clipped_adam::{ClippedAdam, ClippedAdamConfig};
 pub use ema::update_average;
 pub use gradients::gradient_norm;
 pub use guard::{Cause, GRADIENT_NORM, GuardConfig, GuardState, Policy};
