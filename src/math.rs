@@ -1,6 +1,17 @@
-//! Small numerics that several rooms need: stable log-sum-exp and per-sample norms.
+//! Small numerics that several rooms need: stable log-sum-exp, per-sample norms, the nearest points of balls.
 
 use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+/// How the distance of two samples is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Norm {
+    /// The largest difference of a coordinate (of a pixel), L∞.
+    Linf,
+    /// The Euclidean length of the difference, L2.
+    L2,
+}
 
 /// log Σ_j exp(x\[i, j\]) for each row i, stable for large entries.
 ///
@@ -37,6 +48,25 @@ pub fn per_chain<const D: usize>(values: Tensor<1>) -> Tensor<D> {
     let mut shape = [1; D];
     shape[0] = values.dims()[0];
     values.reshape(shape)
+}
+
+/// The nearest point to each sample within `radius` of its centre, up to the rounding of f32.
+///
+/// # Shapes
+/// Samples and centres are `[batch, ..]`.
+pub fn into_ball<const D: usize>(x: Tensor<D>, centres: Tensor<D>, radius: f64, norm: Norm) -> Tensor<D> {
+    match norm {
+        Norm::Linf => {
+            let low = centres.clone().sub_scalar(radius);
+            x.max_pair(low).min_pair(centres.add_scalar(radius))
+        }
+        Norm::L2 => {
+            let offset = x - centres.clone();
+            let norms = sample_norms(offset.clone()).clamp_min(f32::MIN_POSITIVE);
+            let factors = norms.recip().mul_scalar(radius).clamp_max(1.0);
+            centres + offset * per_chain(factors)
+        }
+    }
 }
 
 /// The number of samples and of elements in one sample.

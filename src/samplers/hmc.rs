@@ -199,6 +199,10 @@ impl<const D: usize> Sampler<D> for Hmc {
         state.x.clone()
     }
 
+    fn moved_to(&self, model: &dyn EnergyModel<D>, state: HmcState<D>, x: Tensor<D>) -> HmcState<D> {
+        HmcState { t: state.t, ..self.init(model, x) }
+    }
+
     fn is_exact(&self) -> bool {
         true
     }

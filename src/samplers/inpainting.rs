@@ -64,6 +64,11 @@ impl<const D: usize, S: Sampler<D>> Sampler<D> for Inpainting<S, D> {
         self.clamp.fill(self.sampler.position(state))
     }
 
+    fn moved_to(&self, model: &dyn EnergyModel<D>, state: S::State, x: Tensor<D>) -> S::State {
+        let x = self.clamp.fill(x.without_autodiff());
+        self.sampler.moved_to(&Clamped::new(model, self.clamp.clone()), state, x)
+    }
+
     fn is_exact(&self) -> bool {
         self.sampler.is_exact()
     }

@@ -181,6 +181,10 @@ impl<const D: usize, L: Langevin> Sampler<D> for L {
     fn position(&self, state: &ChainState<D>) -> Tensor<D> {
         state.x.clone()
     }
+
+    fn moved_to(&self, _model: &dyn EnergyModel<D>, state: ChainState<D>, x: Tensor<D>) -> ChainState<D> {
+        ChainState { x: x.without_autodiff(), t: state.t }
+    }
 }
 
 #[cfg(all(test, feature = "flex"))]

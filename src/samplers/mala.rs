@@ -100,6 +100,15 @@ impl<const D: usize> Sampler<D> for Mala {
         state.x.clone()
     }
 
+    fn moved_to(
+        &self,
+        model: &dyn EnergyModel<D>,
+        state: MetropolisState<D>,
+        x: Tensor<D>,
+    ) -> MetropolisState<D> {
+        MetropolisState { t: state.t, ..MetropolisState::at(model, x) }
+    }
+
     fn is_exact(&self) -> bool {
         true
     }

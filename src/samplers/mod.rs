@@ -8,6 +8,7 @@
 mod annealed;
 mod chain_start;
 mod class_gaussian_start;
+mod confined;
 mod data_start;
 mod fifo;
 mod hmc;
@@ -30,6 +31,7 @@ mod underdamped;
 pub use annealed::{AnnealedLangevin, AnnealedLangevinConfig};
 pub use chain_start::{ChainStart, GaussianStart, UniformStart};
 pub use class_gaussian_start::ClassGaussianStart;
+pub use confined::{Confined, Neighbourhood};
 pub use data_start::DataStart;
 pub use fifo::{FifoBuffer, FifoReplay, FifoReplayConfig};
 pub use hmc::{Hmc, HmcConfig, HmcInfo, HmcState};
@@ -81,6 +83,16 @@ pub trait Sampler<const D: usize> {
 
     /// Where the chains are.
     fn position(&self, state: &Self::State) -> Tensor<D>;
+
+    /// `state` with its chains at `x`, for a wrapper that moves them between steps, as [`Confined`] does. What else
+    /// the state remembers (steps made, velocities) stays.
+    ///
+    /// Chains that start afresh at `x` unless overridden: right where a state is its position, and a schedule that
+    /// begins anew where it counts steps.
+    fn moved_to(&self, model: &dyn EnergyModel<D>, state: Self::State, x: Tensor<D>) -> Self::State {
+        let _ = state;
+        self.init(model, x)
+    }
 
     /// Whether the stationary distribution is exactly p(x) ∝ exp(-E(x)). If not, the documentation of the
     /// sampler states the bias.

@@ -156,6 +156,10 @@ impl<const D: usize> Sampler<D> for Mppi {
     fn position(&self, state: &ChainState<D>) -> Tensor<D> {
         state.x.clone()
     }
+
+    fn moved_to(&self, _model: &dyn EnergyModel<D>, state: ChainState<D>, x: Tensor<D>) -> ChainState<D> {
+        ChainState { x: x.without_autodiff(), t: state.t }
+    }
 }
 
 /// softmax(-E/λ) along the candidates, `[chains, candidates]`, with λ → 0 as its limit.

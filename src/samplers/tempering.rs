@@ -204,6 +204,18 @@ impl<const D: usize, S: Sampler<D, State = MetropolisState<D>>> Sampler<D> for P
         self.kernels[0].position(&state.replicas[0])
     }
 
+    /// Moves the coldest replica; the others stay where they are.
+    fn moved_to(
+        &self,
+        model: &dyn EnergyModel<D>,
+        mut state: TemperingState<D>,
+        x: Tensor<D>,
+    ) -> TemperingState<D> {
+        let cold = state.replicas[0].clone();
+        state.replicas[0] = self.kernels[0].moved_to(&self.tempered(model, 0), cold, x);
+        state
+    }
+
     fn is_exact(&self) -> bool {
         self.kernels.iter().all(Sampler::<D>::is_exact)
     }

@@ -127,6 +127,15 @@ impl<const D: usize> Sampler<D> for UnderdampedLangevin {
     fn position(&self, state: &UnderdampedState<D>) -> Tensor<D> {
         state.x.clone()
     }
+
+    fn moved_to(
+        &self,
+        model: &dyn EnergyModel<D>,
+        state: UnderdampedState<D>,
+        x: Tensor<D>,
+    ) -> UnderdampedState<D> {
+        UnderdampedState { velocity: state.velocity, t: state.t, ..self.init(model, x) }
+    }
 }
 
 impl UnderdampedLangevin {

@@ -4,12 +4,13 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use jem_core::energy::analytic::Gaussian;
 use jem_core::energy::{Clamp, EnergyModel, JointEnergy};
+use jem_core::math::Norm;
 use jem_core::nn::{CnnConfig, MlpConfig};
 use jem_core::noise::{Noise, Stream};
 use jem_core::samplers::{
-    AnnealedLangevinConfig, HmcConfig, ImproperSgldConfig, Inpainting, MalaConfig, MppiConfig,
-    NormalizedGradientConfig, ParallelTemperingConfig, ProximalSgldConfig, Sampler, SgldConfig, UlaConfig,
-    UnderdampedLangevinConfig, run,
+    AnnealedLangevinConfig, Confined, HmcConfig, ImproperSgldConfig, Inpainting, MalaConfig, MppiConfig,
+    Neighbourhood, NormalizedGradientConfig, ParallelTemperingConfig, ProximalSgldConfig, Sampler,
+    SgldConfig, UlaConfig, UnderdampedLangevinConfig, run,
 };
 
 use crate::support::{values, weights};
@@ -126,6 +127,17 @@ fn every_sampler_keeps_the_contract() {
         Tensor::<4>::from_floats([[[[1.0], [0.0], [0.0], [1.0], [0.0]]]], &device).expand([1, 1, 5, 4]);
     let of_images = Clamp::new(rows.bool(), Tensor::full([1, 1, 5, 4], -0.5, &device)).unwrap();
     let on_points = Inpainting::new(mala.clone(), of_points);
-    let on_images = Inpainting::new(mala, of_images);
+    let on_images = Inpainting::new(mala.clone(), of_images);
     both_keep_the_contract("Inpainting", &on_points, &on_images, Kind::Random);
+
+    // One centre of all chains; some of them start outside.
+    fn confined<const D: usize, S: Clone>(sampler: &S, norm: Norm, device: &Device) -> Confined<S, D> {
+        let near = Neighbourhood::new(norm, 1.5).with_bounds(-1.0, 2.0);
+        Confined::new(sampler.clone(), near, Tensor::full([1; D], 0.5, device)).unwrap()
+    }
+    let sgld = ImproperSgldConfig::new().with_step_size(0.1).with_noise_scale(0.1).init().unwrap();
+    let (points, images) = (confined(&sgld, Norm::Linf, &device), confined(&sgld, Norm::Linf, &device));
+    both_keep_the_contract("Confined, L-infinity", &points, &images, Kind::Random);
+    let (points, images) = (confined(&mala, Norm::L2, &device), confined(&mala, Norm::L2, &device));
+    both_keep_the_contract("Confined Mala, L2", &points, &images, Kind::Random);
 }

@@ -2,23 +2,13 @@
 
 use burn::tensor::{Tensor, TensorData};
 use rand::RngExt;
-use serde::{Deserialize, Serialize};
 
 use super::ATTACK;
 use crate::data::PixelRange;
 use crate::error::{Error, Result};
-use crate::math::{per_sample, sample_extent, sample_norms};
+pub use crate::math::Norm;
+use crate::math::{into_ball, per_sample, sample_extent, sample_norms};
 use crate::noise::Noise;
-
-/// How the size of a perturbation is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Norm {
-    /// The largest change of a pixel, L∞.
-    Linf,
-    /// The Euclidean length, L2.
-    L2,
-}
 
 /// The size of each perturbation, in units of \[0, 1\] pixels.
 ///
@@ -82,19 +72,7 @@ impl Ball {
     /// The nearest points in the balls round `centre`, cut by the box. As the centres lie in the box, cutting
     /// brings no point farther from its centre.
     pub fn project<const D: usize>(&self, centre: Tensor<D>, x: Tensor<D>) -> Tensor<D> {
-        let inside = match self.norm {
-            Norm::Linf => {
-                let low = centre.clone().sub_scalar(self.radius);
-                x.max_pair(low).min_pair(centre.add_scalar(self.radius))
-            }
-            Norm::L2 => {
-                let offset = x - centre.clone();
-                let norms = sample_norms(offset.clone()).clamp_min(f32::MIN_POSITIVE);
-                let factors = norms.recip().mul_scalar(self.radius).clamp_max(1.0);
-                centre + offset * column(factors)
-            }
-        };
-        inside.clamp(self.range.low(), self.range.high())
+        into_ball(x, centre, self.radius, self.norm).clamp(self.range.low(), self.range.high())
     }
 }
 

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::DEFENCE;
 use super::defence::{Defence, Response, respond_by_autodiff};
 use crate::data::label_tensor;
-use crate::energy::{Classifier, JointEnergy};
+use crate::energy::{Classifier, EnergyModel, JointEnergy};
 use crate::error::{Result, ensure, ensure_not_negative};
 use crate::math::{per_sample, sample_extent};
 use crate::noise::Noise;
-use crate::samplers::{Sampler, run};
+use crate::samplers::{Confined, Neighbourhood, Sampler, run};
 
 /// Configuration of [`Refined`]; the defaults are those of the reference code.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -21,12 +21,15 @@ pub struct RefinedConfig {
     pub repeats: usize,
     /// σ, the deviation of the noise on each copy, in units of the model's input. Default 0.03.
     pub noise_scale: f32,
+    /// How far from the input its copies may go, in units of the model's input. Default as far as they like.
+    #[serde(default)]
+    pub neighbourhood: Option<Neighbourhood>,
 }
 
 impl RefinedConfig {
     /// `num_steps` sampler steps on each of 5 copies with noise of 0.03.
     pub fn new(num_steps: usize) -> Self {
-        Self { num_steps, repeats: 5, noise_scale: 0.03 }
+        Self { num_steps, repeats: 5, noise_scale: 0.03, neighbourhood: None }
     }
 
     /// Sets r.
@@ -41,13 +44,20 @@ impl RefinedConfig {
         self
     }
 
+    /// Keeps the copies in the neighbourhood of their input, as [`Confined`] does.
+    pub fn with_neighbourhood(mut self, neighbourhood: Neighbourhood) -> Self {
+        self.neighbourhood = Some(neighbourhood);
+        self
+    }
+
     /// The defence of a model by a sampler.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config) naming the field that is not allowed.
+    /// [`Error::Config`](crate::Error::Config) naming the field that is not allowed, also of the neighbourhood.
     pub fn init<C, S>(self, joint: JointEnergy<C>, sampler: S) -> Result<Refined<C, S>> {
         ensure(self.repeats > 0, "RefinedConfig.repeats", self.repeats, "at least 1")?;
         ensure_not_negative("RefinedConfig.noise_scale", self.noise_scale)?;
+        self.neighbourhood.map_or(Ok(()), |near| near.check())?;
         Ok(Refined { config: self, joint, sampler })
     }
 }
@@ -58,6 +68,8 @@ impl RefinedConfig {
 /// ```text
 /// x_k = S^n(x + σ ε_k),   f̄(x) = (1/r) Σ_k f(x_k)
 /// ```
+///
+/// With a [neighbourhood](RefinedConfig::with_neighbourhood) no copy leaves that of its input.
 ///
 /// Attacked through the refinement as if that were the identity: the gradient at the refined points is passed
 /// straight to x. Wrapped in [`ExpectedGradient`](super::ExpectedGradient), that is averaged over the
@@ -100,19 +112,17 @@ impl<C, S> Refined<C, S> {
     pub fn refine<const D: usize>(&self, x: Tensor<D>, noise: &mut Noise) -> Tensor<D>
     where
         C: Classifier<D>,
-        S: Sampler<D>,
+        S: Sampler<D> + Clone,
     {
-        let RefinedConfig { num_steps, repeats, noise_scale } = self.config;
-        let x = x.without_autodiff();
-        let rows: Vec<usize> = (0..x.dims()[0]).flat_map(|row| vec![row; repeats]).collect();
-        let copies = x.clone().select(0, label_tensor(&rows, &x.device()));
+        let RefinedConfig { num_steps, repeats, noise_scale, neighbourhood } = self.config;
+        let inputs = repeated(x.without_autodiff(), repeats);
         let copies = if noise_scale > 0.0 {
-            let draws = noise.normal(copies.dims(), DEFENCE, &copies.device());
-            copies + draws.mul_scalar(noise_scale)
+            let draws = noise.normal(inputs.dims(), DEFENCE, &inputs.device());
+            inputs.clone() + draws.mul_scalar(noise_scale)
         } else {
-            copies
+            inputs.clone()
         };
-        if num_steps == 0 { copies } else { run(&self.sampler, &self.joint, copies, num_steps, noise) }
+        refined(&self.joint, &self.sampler, neighbourhood, inputs, copies, num_steps, noise)
     }
 
     /// The mean of the logits of the copies of each sample.
@@ -127,7 +137,33 @@ impl<C, S> Refined<C, S> {
     }
 }
 
-impl<const D: usize, C: Classifier<D>, S: Sampler<D>> Defence<D> for Refined<C, S> {
+/// Each sample so many times, one after the other: `[batch, ..]` to `[batch · times, ..]`.
+pub(super) fn repeated<const D: usize>(x: Tensor<D>, times: usize) -> Tensor<D> {
+    let rows: Vec<usize> = (0..x.dims()[0]).flat_map(|row| std::iter::repeat_n(row, times)).collect();
+    let rows = label_tensor(&rows, &x.device());
+    x.select(0, rows)
+}
+
+/// `start` after so many steps, in the neighbourhood of `inputs` if there is one. Without steps no chain begins.
+pub(super) fn refined<const D: usize, S: Sampler<D> + Clone>(
+    model: &dyn EnergyModel<D>,
+    sampler: &S,
+    neighbourhood: Option<Neighbourhood>,
+    inputs: Tensor<D>,
+    start: Tensor<D>,
+    num_steps: usize,
+    noise: &mut Noise,
+) -> Tensor<D> {
+    match neighbourhood {
+        _ if num_steps == 0 => start,
+        None => run(sampler, model, start, num_steps, noise),
+        Some(near) => {
+            run(&Confined::of_checked(sampler.clone(), near, inputs), model, start, num_steps, noise)
+        }
+    }
+}
+
+impl<const D: usize, C: Classifier<D>, S: Sampler<D> + Clone> Defence<D> for Refined<C, S> {
     fn classify(&self, x: Tensor<D>, noise: &mut Noise) -> Tensor<2> {
         self.averaged(self.refine(x, noise))
     }
@@ -137,19 +173,24 @@ impl<const D: usize, C: Classifier<D>, S: Sampler<D>> Defence<D> for Refined<C, 
         let copies = self.refine(x, noise);
         let Response { logits, loss, gradient } =
             respond_by_autodiff(|copies| self.averaged(copies), copies, loss);
-        let [batch, elements] = sample_extent(&dims);
-        let rows: Tensor<3> = per_sample(gradient).reshape([batch, self.config.repeats, elements]);
-        Response { logits, loss, gradient: rows.sum_dim(1).reshape(dims) }
+        Response { logits, loss, gradient: summed(gradient, dims) }
     }
+}
+
+/// The sum over the copies of each sample: from `[batch · times, ..]` to `dims`.
+pub(super) fn summed<const D: usize>(of_copies: Tensor<D>, dims: [usize; D]) -> Tensor<D> {
+    let times = of_copies.dims()[0] / dims[0];
+    let [batch, elements] = sample_extent(&dims);
+    let rows: Tensor<3> = per_sample(of_copies).reshape([batch, times, elements]);
+    rows.sum_dim(1).reshape(dims)
 }
 
 #[cfg(all(test, feature = "flex"))]
 mod tests {
     use super::*;
-    use crate::energy::EnergyModel;
     use crate::energy::analytic::GaussianMixture;
     use crate::eval::attack::loss::Aim;
-    use crate::eval::attack::{AttackLoss, ExpectedGradient};
+    use crate::eval::attack::{AttackLoss, ExpectedGradient, Norm};
     use crate::samplers::ImproperSgldConfig;
     use burn::tensor::Device;
 
@@ -197,6 +238,22 @@ mod tests {
         assert!(close(found.gradient.clone(), expected.gradient));
         let unmoved = mixture().respond(points(), &loss, &mut noise);
         assert!(!close(found.gradient, unmoved.gradient));
+    }
+
+    #[test]
+    fn copies_stay_in_the_neighbourhood_of_their_input() {
+        let near = Neighbourhood::new(Norm::Linf, 0.03).with_bounds(0.0, 0.92);
+        let config = RefinedConfig::new(20).with_repeats(3).with_noise_scale(0.1).with_neighbourhood(near);
+        let inputs = repeated(points(), 3);
+        let farthest = |config: RefinedConfig| {
+            let copies = refined(config).refine(points(), &mut Noise::host(1));
+            (copies - inputs.clone()).abs().max().into_scalar::<f32>()
+        };
+        assert!(farthest(config) <= 0.03);
+        assert!(farthest(RefinedConfig { neighbourhood: None, ..config }) > 0.1);
+        let bad = config.with_neighbourhood(Neighbourhood::new(Norm::L2, -1.0));
+        let message = bad.init(JointEnergy::new(mixture()), ()).unwrap_err().to_string();
+        assert!(message.starts_with("Neighbourhood.radius = -1 "), "{message}");
     }
 
     #[test]
