@@ -19,6 +19,7 @@ use jem_core::samplers::{
     Bounds, FifoReplayConfig, Force, ImproperSgldConfig, Langevin, LangevinMove, Negatives, Request,
     SampleSource, ShortRunConfig,
 };
+use jem_core::schedule::Schedule;
 use jem_core::train::{Outcome, Trainer, TrainerConfig};
 use rand::RngExt;
 
@@ -506,7 +507,7 @@ impl ConditionalEnergy<2> for Net {
 }
 
 fn chain() -> jem_core::samplers::ImproperSgld {
-    ImproperSgldConfig::new().with_step_size(0.1).with_noise_scale(0.1).with_bounds(-4.0, 4.0).init().unwrap()
+    ImproperSgldConfig::new().with_step_size(0.1).with_noise_scale(0.3).with_bounds(-4.0, 4.0).init().unwrap()
 }
 
 fn queue() -> jem_core::samplers::FifoReplay<jem_core::samplers::ImproperSgld> {
@@ -514,13 +515,17 @@ fn queue() -> jem_core::samplers::FifoReplay<jem_core::samplers::ImproperSgld> {
     config.init(chain()).unwrap()
 }
 
+fn rate(iterations: u64) -> Schedule {
+    Schedule::Cosine { from: 0.02, to: 0.0, steps: iterations }
+}
+
 /// Area under the curve by which `high` lies above `low`.
 fn auroc(high: Tensor<1>, low: Tensor<1>) -> f64 {
     RocCurve::new(&values(high), &values(low)).unwrap().auroc()
 }
 
-/// Moons against uniform noise, n = 512 each: an untrained network does not know them, a trained one does, and so it
-/// does with the KL term. The gap stays where a guard would leave it.
+/// Moons against uniform noise, n = 512 each: an untrained network does not know them, a trained one does, also with the
+/// KL term.
 #[test]
 fn training_separates_data_from_noise() {
     let device = Device::default();
@@ -534,7 +539,7 @@ fn training_separates_data_from_noise() {
         let objective = config.init(queue()).unwrap();
         let batches = VectorLoader::new(moons.clone(), moons.clone(), &LoaderConfig::new(64), &device).unwrap();
         let mut trainer =
-            Trainer::new(objective, batches, TrainerConfig::new(200)).with_learning_rate(0.01.into());
+            Trainer::new(objective, batches, TrainerConfig::new(200)).with_learning_rate(rate(200));
         let mut noise = Noise::host(3);
         let model = Net::new(1, &mut noise, &device);
         let before = apart(&model.valid());
@@ -543,7 +548,7 @@ fn training_separates_data_from_noise() {
         assert_eq!((outcome, state.guard.roll_backs), (Outcome::Finished, 0));
         let after = apart(&state.model.valid());
         println!("AUROC of E, noise above moons: {before:.3} before, {after:.3} after");
-        assert!(before < 0.8 && after > 0.93, "{before} {after}");
+        assert!(before < 0.65 && after > 0.84, "{before} {after}");
     }
 }
 
@@ -566,7 +571,7 @@ fn conditional_training_tells_the_classes_apart() {
         .unwrap();
     let batches = VectorLoader::new(rings.clone(), rings.clone(), &LoaderConfig::new(60), &device).unwrap();
     let mut trainer =
-        Trainer::new(objective, batches, TrainerConfig::new(250)).with_learning_rate(0.01.into());
+        Trainer::new(objective, batches, TrainerConfig::new(250)).with_learning_rate(rate(250));
     let mut noise = Noise::host(5);
     let model = Net::new(3, &mut noise, &device);
     let before = right(&model.valid());
@@ -575,7 +580,7 @@ fn conditional_training_tells_the_classes_apart() {
     assert_eq!((outcome, state.guard.roll_backs), (Outcome::Finished, 0));
     let after = right(&state.model.valid());
     println!("right: {before:.3} before, {after:.3} after");
-    assert!(before < 0.5 && after > 0.8, "{before} {after}");
+    assert!(before < 0.7 && after > 0.9, "{before} {after}");
     let labels = state.objective.labels();
     assert!(labels.len() == 600 && (0..3).all(|y| labels.contains(&Some(y))));
 }
