@@ -9,7 +9,7 @@ use burn::tensor::ops::AvgPoolOptions;
 use burn::tensor::{Device, Int, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::{Activation, conv2d, convolve, linear};
+use super::{Activation, SpectralNormConfig, conv2d, convolve, linear};
 use crate::energy::{ConditionalEnergy, EnergyClassifier, EnergyModel, JointEnergy};
 use crate::error::{self, ensure};
 use crate::noise::Noise;
@@ -31,12 +31,13 @@ pub enum Pooling {
 /// ```
 /// use burn::tensor::{Device, Tensor};
 /// use jem_core::energy::{ConditionalEnergy, EnergyModel};
-/// use jem_core::nn::EnergyResNetConfig;
+/// use jem_core::nn::{EnergyResNet, EnergyResNetConfig};
 /// use jem_core::noise::Noise;
 ///
-/// let device = Device::default();
+/// let (device, mut noise) = (Device::default(), Noise::host(0));
 /// let config = EnergyResNetConfig::new(vec![8, 16]).with_in_channels(1).with_num_classes(10);
-/// let net = config.init(&mut Noise::host(0), &device)?;
+/// let net = config.init(&mut noise, &device)?;
+/// let net = EnergyResNet::spectral_norm().apply(net, &mut noise)?; // as IGEBM has it
 /// let x = Tensor::zeros([2, 1, 8, 8], &device);
 /// assert_eq!(net.energy_given(x.clone(), Tensor::from_ints([3, 7], &device)).dims(), [2]);
 /// assert_eq!(net.energy(x).dims(), [2]);
@@ -219,6 +220,8 @@ impl EnergyResNetBlock {
 /// which is [`JointEnergy`] of [`EnergyClassifier`]: one pass with a batch of as many copies as there are classes.
 /// For p(y|x), or to train it as a classifier, put it into an [`EnergyClassifier`].
 ///
+/// IGEBM divides every weight by its largest singular value, see [`spectral_norm`](Self::spectral_norm).
+///
 /// # Shapes
 /// `[batch, in_channels, height, width]` and labels `[batch]` to `[batch]`.
 ///
@@ -248,6 +251,12 @@ impl EnergyResNet {
     /// The number of classes; 1 for an energy without labels.
     pub fn num_classes(&self) -> usize {
         self.num_classes
+    }
+
+    /// The spectral normalisation of IGEBM: of every weight, in the form for small weights where one starts at zero.
+    /// The code of the paper leaves the head out; `with_excluded(vec!["energy_output.weight".into()])` does the same.
+    pub fn spectral_norm() -> SpectralNormConfig {
+        SpectralNormConfig::new().with_lower_bounded(vec!["conv2.weight".to_owned()])
     }
 
     /// What the head sees.
@@ -452,6 +461,34 @@ mod tests {
         let mut all = All(&gradients, 0);
         net.visit(&mut all);
         assert_eq!(all.1, 2 + 4 * (4 + 2) + 2 + 2);
+    }
+
+    #[test]
+    fn a_new_network_with_spectral_norm_passes_its_input_on_and_all_else_has_norm_one() {
+        let device = Device::flex().autodiff();
+        let net = tiny(3).init(&mut Noise::host(4), &device).unwrap();
+        let net = EnergyResNet::spectral_norm().with_warm_up(60).apply(net, &mut Noise::host(4)).unwrap();
+        let fixed = net.valid().materialize();
+        let norm = |weight: Tensor<4>| {
+            let [outputs, rest] = [weight.dims()[0], weight.shape().num_elements() / weight.dims()[0]];
+            nalgebra::DMatrix::from_row_iterator(outputs, rest, weight.into_data().iter::<f64>())
+                .singular_values()
+                .max()
+        };
+        let shortcuts = fixed.blocks.iter().filter_map(|block| block.shortcut.as_ref());
+        for conv in fixed.blocks.iter().map(|block| &block.conv1).chain([&fixed.stem]).chain(shortcuts) {
+            assert!((norm(conv.weight.val()) - 1.0).abs() < 0.01);
+        }
+        assert!(fixed.blocks.iter().all(|block| norm(block.conv2.weight.val()) == 0.0));
+        assert!((fixed.energy_output.weight.val().square().sum().into_scalar::<f32>() - 1.0).abs() < 1e-4);
+        // By class, with a gradient for all but the gains behind convolutions of zero.
+        let labels = Tensor::from_ints([0, 1, 2, 2], &Device::flex());
+        let loss = net.energy_given(images([4, 2, 5, 6]).autodiff(), labels).sum();
+        let gradients = loss.backward();
+        let conv2 = net.blocks[1].conv2.weight.base().grad(&gradients).unwrap();
+        assert!(conv2.abs().max().into_scalar::<f32>() > 0.0);
+        let gain = &net.blocks[1].classes.as_ref().unwrap().gain;
+        assert_eq!(gain.val().grad(&gradients).unwrap().abs().max().into_scalar::<f32>(), 0.0);
     }
 
     #[test]

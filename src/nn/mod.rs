@@ -12,6 +12,7 @@ mod energy_resnet;
 mod init;
 mod mlp;
 mod normalized;
+mod spectral_norm;
 mod weights;
 mod wide_resnet;
 
@@ -22,6 +23,7 @@ pub use energy_resnet::{ClassModulation, EnergyResNet, EnergyResNetBlock, Energy
 pub use init::{batch_norm, conv2d, linear};
 pub use mlp::{Mlp, MlpConfig};
 pub use normalized::Normalized;
+pub use spectral_norm::{SpectralNorm, SpectralNormConfig};
 pub use weights::{WeightLayout, Weights};
 #[cfg(feature = "pytorch")]
 pub(crate) use weights::{faults, is_batch_counter};

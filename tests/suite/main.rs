@@ -27,6 +27,7 @@ mod pytorch_broken;
 mod replay_law;
 mod resume;
 mod score_matching;
+mod spectral_norm;
 mod stationarity;
 mod strangers;
 mod support;
