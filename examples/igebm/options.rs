@@ -23,7 +23,7 @@ pub struct Options {
     #[arg(long)]
     pub quick: bool,
     /// Training iterations.
-    #[arg(long, default_value_t = 250)]
+    #[arg(long, default_value_t = 200)]
     pub iterations: u64,
     /// Seed of all randomness.
     #[arg(long, default_value_t = 1)]
@@ -68,10 +68,10 @@ pub struct Options {
     #[arg(long, default_value_t = 100)]
     pub checkpoint_every: u64,
     /// Steps of the chains for pictures.
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 80)]
     pub sample_steps: usize,
     /// Test images for detection and classification.
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 100)]
     pub test_images: usize,
     /// Steps of refinement before classifying.
     #[arg(long, default_value_t = 10)]

@@ -79,7 +79,10 @@ pub fn write(
                 options.steps, options.step_size, options.gradient_clip, options.noise
             ),
         ),
-        ("Queue", format!("{} of {} samples, ρ = {}", state.objective.len(), options.buffer, options.restart)),
+        (
+            "Queue",
+            format!("{} of {} samples, ρ = {}", state.objective.len(), options.buffer, options.restart),
+        ),
         ("Squared energies, KL term", format!("{}, {}", options.energy_magnitude, options.kl)),
         ("Seed", options.seed.to_string()),
     ];
@@ -88,10 +91,10 @@ pub fn write(
     let labels = names.join(", ");
     let mut report = Report::new("A conditional energy of CIFAR-10")
         .summary(&summary)
-        .section("Samples", format!("A row for each class: {labels}. None is picked. The network of the paper has a thousand times the work in it; at this size the model learns colours and coarse shapes, and no objects."))
+        .section("Samples", format!("A row for each class: {labels}. None is picked. The network of the paper has a thousand times the work in it; at this size the model learns colours and light above dark, and no objects."))
         .image(drawn.to_data_uri()?, format!("Chains of {} steps from uniform noise under E(x, y).", options.sample_steps));
     if let Some(queue) = queue {
-        report = report.image(queue.to_data_uri()?, "The newest samples of the replay queue, where chains go on from draw to draw. A class with too few has no row.");
+        report = report.image(queue.to_data_uri()?, "The newest samples of the replay queue, where chains go on from draw to draw: some have just started from noise. A class with too few has no row.");
     }
     report
         .section("Across classes", format!("Chains of {} steps that start from a test image: the image, then a column for each label in the same order. Where a model has learnt what tells classes apart, the columns differ.", options.sample_steps))

@@ -60,8 +60,7 @@ pub fn train(set: &ImageSet, options: &Options, saved: Option<Saved>, device: &D
     let mut noise = Noise::host(options.seed);
     let network = network(set, options, &mut noise, device)?;
     let chain = sampler(options)?;
-    let mut objective =
-        ContrastiveDivergenceConfig::new().with_energy_magnitude(options.energy_magnitude);
+    let mut objective = ContrastiveDivergenceConfig::new().with_energy_magnitude(options.energy_magnitude);
     if options.kl > 0.0 {
         objective = objective.with_last_step(LastStepConfig::new(chain.move_at(0)).with_weight(options.kl));
     }
@@ -72,8 +71,8 @@ pub fn train(set: &ImageSet, options: &Options, saved: Option<Saved>, device: &D
         .init(chain)?;
     let objective = objective.init_conditional(queue, NegativeLabels::OfBatch)?;
 
-    let batches = LoaderConfig::new(options.batch)
-        .with_augmentation(Augmentation::none().with_flip_probability(0.5));
+    let batches =
+        LoaderConfig::new(options.batch).with_augmentation(Augmentation::none().with_flip_probability(0.5));
     let batches = ImageLoader::new(set.clone(), set.clone(), &batches, device)?;
     let configuration =
         serde_json::to_value(options).map_err(|error| Error::checkpoint(&options.out, error))?;

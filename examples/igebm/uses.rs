@@ -23,7 +23,12 @@ pub fn fixed(model: &EnergyResNet) -> EnergyResNet {
 }
 
 /// The newest samples of each class in the queue, a row per class; a class with too few is left out.
-pub fn from_queue(queue: &FifoBuffer<4>, classes: usize, per_class: usize, device: &Device) -> Option<Tensor<4>> {
+pub fn from_queue(
+    queue: &FifoBuffer<4>,
+    classes: usize,
+    per_class: usize,
+    device: &Device,
+) -> Option<Tensor<4>> {
     let newest: Vec<usize> = queue.by_age().into_iter().rev().collect();
     let of = |class: usize| -> Vec<usize> {
         newest.iter().copied().filter(|slot| queue.labels()[*slot] == Some(class)).take(per_class).collect()
@@ -100,7 +105,8 @@ pub fn detect(
         (0..count * test.image_shape()[0]).flat_map(|_| vec![rng.random::<u8>(); pixels]).collect();
     let set = |name: &str, bytes: Vec<u8>| -> Result<ImageSet> {
         let labels = test.labels().to_vec();
-        Ok(ImageSet::new(name, bytes, test.image_shape(), labels, test.num_classes())?.with_range(test.range()))
+        Ok(ImageSet::new(name, bytes, test.image_shape(), labels, test.num_classes())?
+            .with_range(test.range()))
     };
     let others = [
         set("uniform noise", uniform)?,

@@ -124,7 +124,13 @@ fn get(numbers: &[(&'static str, f64)], name: &str) -> f64 {
 }
 
 /// Value and gradient of a contrast with α, by sums over samples in f64.
-fn by_hand(contrast: Contrast, alpha: f64, theta: [f64; 2], data: &[f64], samples: &[f64]) -> (f64, [f64; 2]) {
+fn by_hand(
+    contrast: Contrast,
+    alpha: f64,
+    theta: [f64; 2],
+    data: &[f64],
+    samples: &[f64],
+) -> (f64, [f64; 2]) {
     let of = |points: &[f64]| -> Vec<(f64, [f64; 2])> {
         points.chunks(2).map(|x| (energy(theta, x), powers(x))).collect()
     };
@@ -133,7 +139,8 @@ fn by_hand(contrast: Contrast, alpha: f64, theta: [f64; 2], data: &[f64], sample
     // How strongly each energy pulls: ∂L/∂E.
     let (value, pull_plus, pull_minus): (f64, Vec<f64>, Vec<f64>) = match contrast {
         Contrast::Difference => {
-            let value = plus.iter().map(|p| p.0).sum::<f64>() / n - minus.iter().map(|m| m.0).sum::<f64>() / n;
+            let value =
+                plus.iter().map(|p| p.0).sum::<f64>() / n - minus.iter().map(|m| m.0).sum::<f64>() / n;
             (value, vec![1.0 / n; plus.len()], vec![-1.0 / n; plus.len()])
         }
         Contrast::Softplus { inverse_temperature: t } => {
@@ -153,7 +160,9 @@ fn by_hand(contrast: Contrast, alpha: f64, theta: [f64; 2], data: &[f64], sample
     };
     let mut slope = [0.0; 2];
     let squares: f64 = plus.iter().chain(&minus).map(|e| e.0 * e.0).sum::<f64>() / n;
-    for ((e, p), pull) in plus.iter().zip(&pull_plus).chain(minus.iter().zip(&pull_minus)).map(|(a, b)| (*a, b)) {
+    for ((e, p), pull) in
+        plus.iter().zip(&pull_plus).chain(minus.iter().zip(&pull_minus)).map(|(a, b)| (*a, b))
+    {
         for j in 0..2 {
             slope[j] += (pull + alpha * 2.0 * e / n) * p[j];
         }
@@ -183,7 +192,10 @@ fn contrasts_and_their_gradients_match_double_precision() {
         let (loss, ()) = objective.loss(&model, &batch, (), &mut Noise::host(0)).unwrap();
         let (value, slope) = by_hand(contrast, alpha, theta, &data, &samples);
         let numbers = loss.read();
-        assert!(close(get(&numbers, Loss::TOTAL), value, 1e-4), "{contrast:?} {seed}: {numbers:?}, not {value}");
+        assert!(
+            close(get(&numbers, Loss::TOTAL), value, 1e-4),
+            "{contrast:?} {seed}: {numbers:?}, not {value}"
+        );
         let mean = |x: &[f64]| x.chunks(2).map(|x| energy(theta, x)).sum::<f64>() / 7.0;
         let gap = mean(&data) - mean(&samples);
         assert!(close(get(&numbers, terms::ENERGY_GAP), gap, 1e-4));
@@ -191,7 +203,10 @@ fn contrasts_and_their_gradients_match_double_precision() {
         assert!(close(get(&numbers, terms::ENERGY_SAMPLES), mean(&samples), 1e-4));
         assert_eq!((get(&numbers, terms::RESTARTED), get(&numbers, terms::NON_FINITE)), (2.0, 1.0));
         assert_eq!(numbers.iter().any(|n| n.0 == terms::ENERGY_MAGNITUDE), alpha > 0.0);
-        assert_eq!(numbers.iter().any(|n| n.0 == contrastive_terms::CONTRAST), contrast != Contrast::Difference);
+        assert_eq!(
+            numbers.iter().any(|n| n.0 == contrastive_terms::CONTRAST),
+            contrast != Contrast::Difference
+        );
         let found = model.slope(loss.total().clone());
         for j in 0..2 {
             assert!(close(found[j], slope[j], 1e-4), "{contrast:?} {seed}: {found:?}, not {slope:?}");
@@ -239,7 +254,10 @@ fn conditional_contrasts_take_the_labels_of_data_and_of_samples() {
                     gradient = [slope[0] + step.1[0], slope[1] + step.1[1]];
                 }
                 let numbers = loss.read();
-                assert!(close(get(&numbers, Loss::TOTAL), total, 1e-4), "{seed} {kind:?} {numbers:?} {total}");
+                assert!(
+                    close(get(&numbers, Loss::TOTAL), total, 1e-4),
+                    "{seed} {kind:?} {numbers:?} {total}"
+                );
                 let found = model.slope(loss.total().clone());
                 for j in 0..2 {
                     assert!(close(found[j], gradient[j], 1e-3), "{seed} {kind:?}: {found:?} {gradient:?}");
@@ -277,7 +295,10 @@ fn step_of(theta: [f64; 2], x: f64, kernel: LangevinMove) -> f64 {
 fn exact(theta: [f64; 2], x: &[f64], kernel: LangevinMove) -> (f64, [f64; 2]) {
     let n = x.len() as f64 / 2.0;
     let value = |by: [f64; 2]| -> f64 {
-        x.chunks(2).map(|x| energy(theta, &[step_of(by, x[0], kernel), step_of(by, x[1], kernel)])).sum::<f64>() / n
+        x.chunks(2)
+            .map(|x| energy(theta, &[step_of(by, x[0], kernel), step_of(by, x[1], kernel)]))
+            .sum::<f64>()
+            / n
     };
     let h = 1e-6;
     let slope = [0, 1].map(|j| {
@@ -292,7 +313,14 @@ fn exact(theta: [f64; 2], x: &[f64], kernel: LangevinMove) -> (f64, [f64; 2]) {
 }
 
 /// Relative error of the gradient, and value, of the term.
-fn error(theta: [f64; 2], x: &[f64], kernel: LangevinMove, delta: f64, precision: DType, sign: f64) -> (f64, f64) {
+fn error(
+    theta: [f64; 2],
+    x: &[f64],
+    kernel: LangevinMove,
+    delta: f64,
+    precision: DType,
+    sign: f64,
+) -> (f64, f64) {
     let model = Quartic::new(theta, precision);
     let last = LastStepConfig::new(kernel).with_step(delta).init().unwrap();
     let frozen = model.valid();
@@ -308,7 +336,10 @@ fn error(theta: [f64; 2], x: &[f64], kernel: LangevinMove, delta: f64, precision
 const THETA: [f64; 2] = [0.800_000_011_920_929, 0.300_000_011_920_928_96]; // as f32 has them
 
 fn cloud(n: usize) -> Vec<f64> {
-    values(Noise::host(3).normal([n, 2], Stream::DATA, &Device::default())).into_iter().map(f64::from).collect()
+    values(Noise::host(3).normal([n, 2], Stream::DATA, &Device::default()))
+        .into_iter()
+        .map(f64::from)
+        .collect()
 }
 
 /// The table in the documentation of `LastStep`; `--nocapture` prints it.
@@ -317,8 +348,10 @@ fn the_gradient_through_the_last_step_has_a_best_difference() {
     let (x, kernel) = (cloud(256), kernel(Force::Gradient, None));
     let mut single = Vec::new();
     for delta in [1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4, 1e-5] {
-        let (f32, f64) =
-            (error(THETA, &x, kernel, delta, DType::F32, 1.0).0, error(THETA, &x, kernel, delta, DType::F64, 1.0).0);
+        let (f32, f64) = (
+            error(THETA, &x, kernel, delta, DType::F32, 1.0).0,
+            error(THETA, &x, kernel, delta, DType::F64, 1.0).0,
+        );
         println!("/// | {delta} | {f32:.0e} | {f64:.0e} |");
         single.push((delta, f32));
     }
@@ -353,7 +386,10 @@ fn the_last_step_trains_what_it_should() {
             // The derivative as if nothing were held: v from the true end, all elements.
             let n = x.len() as f64 / 2.0;
             let naive = [1, 3].map(|power| {
-                x.iter().map(|x| force(theta, step_of(theta, *x, kernel)) * -DRIFT * x.powi(power)).sum::<f64>() / n
+                x.iter()
+                    .map(|x| force(theta, step_of(theta, *x, kernel)) * -DRIFT * x.powi(power))
+                    .sum::<f64>()
+                    / n
             });
             let (_, expected) = exact(theta, &x, kernel);
             let off = (naive[0] - expected[0]).hypot(naive[1] - expected[1]) / expected[0].hypot(expected[1]);
@@ -380,17 +416,15 @@ fn the_last_step_joins_the_total_with_its_weight() {
     let last = LastStepConfig::new(noisy).with_weight(0.7);
     let (with, slope_with) = run(config.with_last_step(last));
     let draws = values(Noise::host(6).normal([8, 2], Stream::CHAIN, &Device::default()));
-    let end: Vec<f64> = samples
-        .iter()
-        .zip(draws)
-        .map(|(x, e)| x - DRIFT * force(theta, *x) + 0.2 * f64::from(e))
-        .collect();
+    let end: Vec<f64> =
+        samples.iter().zip(draws).map(|(x, e)| x - DRIFT * force(theta, *x) + 0.2 * f64::from(e)).collect();
     let expected = end.chunks(2).map(|x| energy(theta, x)).sum::<f64>() / 8.0;
     assert!(close(get(&with, contrastive_terms::LAST_STEP), expected, 1e-5));
     assert!(close(get(&with, Loss::TOTAL), get(&without, Loss::TOTAL) + 0.7 * expected, 1e-5));
     for j in 0..2 {
         let power = [1, 3][j];
-        let term = samples.iter().zip(&end).map(|(x, end)| force(theta, *end) * -DRIFT * x.powi(power)).sum::<f64>();
+        let term =
+            samples.iter().zip(&end).map(|(x, end)| force(theta, *end) * -DRIFT * x.powi(power)).sum::<f64>();
         let expected = slope_without[j] + 0.7 * term / 8.0;
         assert!(close(slope_with[j], expected, 1e-3), "{slope_with:?}, not {expected}");
         assert!((slope_with[j] - slope_without[j]).abs() > 1e-2, "without the gradient of the step");
@@ -407,14 +441,23 @@ fn what_is_not_allowed_is_named() {
     let plain = kernel(Force::Gradient, None);
     for (config, part) in [
         (new().with_energy_magnitude(-1.0), "ContrastiveDivergenceConfig.energy_magnitude = -1"),
-        (new().with_contrast(Contrast::Softplus { inverse_temperature: 0.0 }), "contrast.inverse_temperature = 0"),
+        (
+            new().with_contrast(Contrast::Softplus { inverse_temperature: 0.0 }),
+            "contrast.inverse_temperature = 0",
+        ),
         (last(kernel(Force::Normalized, None)), "LastStepConfig.kernel.force = Normalized"),
         (last(kernel(Force::Clipped(0.0), None)), "LastStepConfig.kernel.force.clip = 0"),
-        (last(kernel(Force::Gradient, Some(Bounds { low: 1.0, high: 0.0 }))), "LastStepConfig.kernel.bounds ="),
+        (
+            last(kernel(Force::Gradient, Some(Bounds { low: 1.0, high: 0.0 }))),
+            "LastStepConfig.kernel.bounds =",
+        ),
         (last(LangevinMove { drift: 0.0, ..plain }), "LastStepConfig.kernel.drift = 0"),
         (last(LangevinMove { noise_scale: -1.0, ..plain }), "LastStepConfig.kernel.noise_scale = -1"),
         (new().with_last_step(LastStepConfig::new(plain).with_step(0.0)), "LastStepConfig.step = 0"),
-        (new().with_last_step(LastStepConfig::new(plain).with_weight(f64::NAN)), "LastStepConfig.weight = NaN"),
+        (
+            new().with_last_step(LastStepConfig::new(plain).with_weight(f64::NAN)),
+            "LastStepConfig.weight = NaN",
+        ),
     ] {
         let message = fails(config);
         assert!(message.contains(part), "{message}");
@@ -537,7 +580,8 @@ fn training_separates_data_from_noise() {
         let mut config = ContrastiveDivergenceConfig::new().with_energy_magnitude(0.05);
         config.last_step = last;
         let objective = config.init(queue()).unwrap();
-        let batches = VectorLoader::new(moons.clone(), moons.clone(), &LoaderConfig::new(64), &device).unwrap();
+        let batches =
+            VectorLoader::new(moons.clone(), moons.clone(), &LoaderConfig::new(64), &device).unwrap();
         let mut trainer =
             Trainer::new(objective, batches, TrainerConfig::new(200)).with_learning_rate(rate(200));
         let mut noise = Noise::host(3);
@@ -559,9 +603,8 @@ fn conditional_training_tells_the_classes_apart() {
     let rings = Toy::Rings.sample(600, Noise::host(1).rng(Stream::DATA)).unwrap();
     let x: Tensor<2> = rings.tensor(&(0..600).collect::<Vec<_>>(), &device).unwrap();
     let right = |model: &Net| {
-        let energies: Vec<Vec<f32>> = (0..3)
-            .map(|y| values(model.energy_given(x.clone(), label_tensor(&[y; 600], &device))))
-            .collect();
+        let energies: Vec<Vec<f32>> =
+            (0..3).map(|y| values(model.energy_given(x.clone(), label_tensor(&[y; 600], &device)))).collect();
         let best = |i: usize| (0..3).min_by(|a, b| energies[*a][i].total_cmp(&energies[*b][i])).unwrap();
         (0..600).filter(|i| best(*i) == rings.labels()[*i]).count() as f64 / 600.0
     };
@@ -570,8 +613,7 @@ fn conditional_training_tells_the_classes_apart() {
         .init_conditional(queue(), NegativeLabels::OfBatch)
         .unwrap();
     let batches = VectorLoader::new(rings.clone(), rings.clone(), &LoaderConfig::new(60), &device).unwrap();
-    let mut trainer =
-        Trainer::new(objective, batches, TrainerConfig::new(250)).with_learning_rate(rate(250));
+    let mut trainer = Trainer::new(objective, batches, TrainerConfig::new(250)).with_learning_rate(rate(250));
     let mut noise = Noise::host(5);
     let model = Net::new(3, &mut noise, &device);
     let before = right(&model.valid());

@@ -154,7 +154,8 @@ fn conditional_chains_start_from_their_own_class() {
             }
         }
         assert!((10..=30).contains(&negatives.restarted)); // all ten of class 2 at least
-        let newest: Vec<Option<usize>> = after.by_age()[10..].iter().map(|slot| after.labels()[*slot]).collect();
+        let newest: Vec<Option<usize>> =
+            after.by_age()[10..].iter().map(|slot| after.labels()[*slot]).collect();
         assert_eq!(newest, labels.iter().map(|label| Some(*label)).collect::<Vec<_>>());
     }
     assert_eq!(seen.len(), 40);
@@ -270,10 +271,7 @@ fn a_run_with_a_queue_resumes_exactly() {
     let found = run(parts.path(), 12, true);
     assert_eq!(weights(&found.model), weights(&expected.model));
     assert_eq!(found.objective.save(), expected.objective.save());
-    assert_eq!(
-        serde_json::to_string(&found.noise).unwrap(),
-        serde_json::to_string(&expected.noise).unwrap()
-    );
+    assert_eq!(serde_json::to_string(&found.noise).unwrap(), serde_json::to_string(&expected.noise).unwrap());
     assert_ne!(half.objective.save(), expected.objective.save());
 }
 

@@ -61,7 +61,8 @@ impl Contrast {
             }
             Self::LogSumExp { inverse_temperature } => {
                 // softmax subtracts the largest of -T E⁻, which is the smallest E⁻.
-                let weights = activation::softmax(samples.clone().detach().mul_scalar(-inverse_temperature), 0);
+                let weights =
+                    activation::softmax(samples.clone().detach().mul_scalar(-inverse_temperature), 0);
                 data.mean() - (weights * samples).sum()
             }
         }

@@ -129,7 +129,8 @@ impl<const D: usize> Persist for FifoBuffer<D> {
         let within = |value: f32, most: usize| {
             let whole = value as usize;
             let allowed = value >= 0.0 && value.fract() == 0.0 && whole <= most;
-            let refused = || Error::config(format!("saved state {PLACE:?}"), value, format!("at most {most}"));
+            let refused =
+                || Error::config(format!("saved state {PLACE:?}"), value, format!("at most {most}"));
             allowed.then_some(whole).ok_or_else(refused)
         };
         let (filled, next) = (within(place[0], capacity)?, within(place[1], capacity - 1)?);
