@@ -55,6 +55,8 @@ pub fn write(
     let [energy, loss, gradient] = curves(&out("metrics.jsonl"))?;
     energy.write_svg(out("energy.svg"))?;
 
+    let chance = 1.0 / classes as f64;
+    let error = (chance * (1.0 - chance) / few.len().max(1) as f64).sqrt();
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let mut summary = vec![
         ("Iterations".to_owned(), format!("{}, this time in {seconds:.0} s", state.iteration)),
@@ -67,7 +69,7 @@ pub fn write(
     let pairs = [
         ("Test images classified right by argmin_y E(x, y)", percent(plain)),
         ("after refinement within 8/255", percent(refined)),
-        ("Chance", percent(1.0 / classes as f64)),
+        ("Chance, and its standard error", format!("{} ± {}", percent(chance), percent(error))),
         ("Test images used", few.len().to_string()),
         ("Roll-backs", state.guard.roll_backs.to_string()),
         ("Data", format!("{}, {} images to train on", train.name(), train.len())),
@@ -112,7 +114,9 @@ pub fn write(
     for (name, value) in &summary {
         println!("{name:<50} {value}");
     }
-    println!("An AUROC of 0.5 or an accuracy near chance means that the model has not learnt that yet.");
+    println!(
+        "An AUROC near 0.5, or an accuracy within three standard errors of chance: the model has not learnt that."
+    );
     println!("{}", out("report.html").display());
     Ok(())
 }
