@@ -1,9 +1,12 @@
-//! Networks with logits: a wide residual network without batch norm, a small CNN and an MLP; weights by name.
+//! Networks: a wide residual network without batch norm, a small CNN and an MLP with logits, a residual network that
+//! gives an energy; spectral normalisation; weights by name.
 //!
-//! Each is a Burn module and a [`Classifier`](crate::energy::Classifier), so
-//! [`JointEnergy`](crate::energy::JointEnergy) makes an energy model of it; with one class it is a plain
-//! scalar energy, E(x) = -f(x). Weights come from [`Noise`](crate::noise::Noise), drawn on the host: the same
-//! seed gives the same network on every backend.
+//! Those with logits are Burn modules and [`Classifier`](crate::energy::Classifier)s, so
+//! [`JointEnergy`](crate::energy::JointEnergy) makes an energy model of each; with one class it is a plain scalar
+//! energy, E(x) = -f(x). An [`EnergyResNet`] is an energy of samples and labels, and
+//! [`EnergyClassifier`](crate::energy::EnergyClassifier) makes a classifier of it. [`SpectralNormConfig`] works on any
+//! module. Weights come from [`Noise`](crate::noise::Noise), drawn on the host: the same seed gives the same network on
+//! every backend.
 
 mod activation;
 mod cifar_resnet;

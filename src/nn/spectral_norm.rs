@@ -39,8 +39,8 @@ const STREAM: Stream = Stream::new("spectral-norm");
 /// ```
 ///
 /// # Cost
-/// An evaluation in training costs three products of each weight with a vector per power iteration and one more; one
-/// in evaluation mode a single such product, and a division. That is little beside a convolution. A chain can do
+/// For n power iterations, an evaluation in training costs 2 n + 1 products of each weight with a vector; one in
+/// evaluation mode a single such product, and a division. That is little beside a convolution. A chain can do
 /// without by `model.valid().materialize()`, whose weights are plain.
 #[derive(Config, Debug, PartialEq)]
 pub struct SpectralNormConfig {
@@ -98,7 +98,7 @@ impl SpectralNormConfig {
 ///
 /// The second form, W / max(σ, 1), leaves weights alone that are small already. W is the weight with all but its
 /// first axis taken together, `[outputs, inputs · height · width]` for a convolution. u and v are constants to
-/// autodiff, σ is not, so that the gradient has no part along u vᵀ. A weight of zero stays zero.
+/// autodiff, σ is not, so that no gradient of the first form goes into the length of W. A weight of zero stays zero.
 ///
 /// u moves by power iterations whenever a weight that is tracked by autodiff is evaluated, that is in training, also
 /// by an evaluation through a clone, as the running statistics of batch norm do. Frozen weights and those of
@@ -113,7 +113,7 @@ impl SpectralNormConfig {
 /// Source: Miyato et al. 2018, arXiv 1802.05957; the form for small weights: Du and Mordatch 2019, arXiv 1903.08689.
 #[derive(Module, Debug)]
 pub struct SpectralNorm {
-    /// The first left singular vector, `[outputs]`.
+    /// The first left singular vector, as long as the first axis of the weight.
     pub u: RunningState<Tensor<1>>,
     #[module(skip)]
     power_iterations: usize,
