@@ -4,7 +4,7 @@ pub(crate) mod files;
 
 use std::collections::BTreeMap;
 
-use burn::tensor::TensorData;
+use burn::tensor::{DType, TensorData};
 
 use crate::error::{Error, Result};
 
@@ -34,7 +34,7 @@ pub type NamedTensors = BTreeMap<String, TensorData>;
 /// # Ok::<(), jem_core::Error>(())
 /// ```
 pub trait Persist {
-    /// Everything that decides what comes next.
+    /// Everything that decides what comes next, as f32 or bytes.
     fn save(&self) -> NamedTensors;
 
     /// Replaces this state by a saved one.
@@ -59,12 +59,24 @@ impl Persist for () {
 /// # Errors
 /// [`Error::Shape`] if it is absent, of another shape or of another type.
 pub fn take(saved: &mut NamedTensors, name: &str, shape: &[usize]) -> Result<TensorData> {
+    take_of_type(saved, name, shape, DType::F32)
+}
+
+/// Takes the tensor of bytes `name` out of `saved`, checking its shape.
+///
+/// # Errors
+/// [`Error::Shape`] if it is absent, of another shape or of another type.
+pub fn take_bytes(saved: &mut NamedTensors, name: &str, shape: &[usize]) -> Result<TensorData> {
+    take_of_type(saved, name, shape, DType::U8)
+}
+
+fn take_of_type(saved: &mut NamedTensors, name: &str, shape: &[usize], dtype: DType) -> Result<TensorData> {
     let Some(data) = saved.remove(name) else {
         return Err(Error::shape(format!("saved state {name:?} (absent)"), &[], format!("{shape:?}")));
     };
-    if data.shape().as_slice() != shape || data.dtype() != burn::tensor::DType::F32 {
+    if data.shape().as_slice() != shape || data.dtype() != dtype {
         let what = format!("saved state {name:?} of type {:?}", data.dtype());
-        return Err(Error::shape(what, data.shape().as_slice(), format!("{shape:?} of type F32")));
+        return Err(Error::shape(what, data.shape().as_slice(), format!("{shape:?} of type {dtype:?}")));
     }
     Ok(data)
 }

@@ -1,5 +1,6 @@
 //! Objectives: what is minimised, as a function of model, batch and state.
 
+pub mod contrastive_divergence;
 pub mod energy_based;
 mod jem;
 mod jem_config;

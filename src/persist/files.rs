@@ -50,15 +50,17 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) 
     Ok(())
 }
 
-/// Named f32 tensors as the content of a safetensors file.
+/// Named tensors of f32 or bytes as the content of a safetensors file.
 pub(crate) fn to_safetensors(tensors: &NamedTensors) -> Result<Vec<u8>, String> {
     let mut views = Vec::new();
     for (name, data) in tensors {
-        if data.dtype() != DType::F32 {
-            return Err(format!("{name} is of type {:?}, and only F32 is saved", data.dtype()));
-        }
+        let dtype = match data.dtype() {
+            DType::F32 => Dtype::F32,
+            DType::U8 => Dtype::U8,
+            other => return Err(format!("{name} is of type {other:?}, and only F32 and U8 are saved")),
+        };
         let shape = data.shape().as_slice().to_vec();
-        let view = TensorView::new(Dtype::F32, shape, data.as_bytes()).map_err(|error| error.to_string())?;
+        let view = TensorView::new(dtype, shape, data.as_bytes()).map_err(|error| error.to_string())?;
         views.push((name.clone(), view));
     }
     safetensors::serialize(views, None).map_err(|error| error.to_string())
@@ -118,14 +120,31 @@ mod tests {
     }
 
     #[test]
-    fn other_types_than_f32_are_read_as_they_are_and_not_written() {
+    fn bytes_come_back_as_they_were() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        let saved: NamedTensors = [
+            ("bytes".to_owned(), TensorData::new(bytes.clone(), [2, 128])),
+            ("floats".to_owned(), TensorData::new(vec![0.5f32], [1])),
+        ]
+        .into();
+        let mut read = from_safetensors(&to_safetensors(&saved).unwrap()).unwrap();
+        assert_eq!(read, saved);
+        let message = crate::persist::take(&mut read.clone(), "bytes", &[2, 128]).unwrap_err().to_string();
+        assert!(message.contains("\"bytes\" of type U8") && message.contains("of type F32"), "{message}");
+        assert!(crate::persist::take_bytes(&mut read.clone(), "floats", &[1]).is_err());
+        let data = crate::persist::take_bytes(&mut read, "bytes", &[2, 128]).unwrap();
+        assert_eq!(data.as_bytes(), bytes);
+    }
+
+    #[test]
+    fn other_types_are_read_as_they_are_and_not_written() {
         let half = [0x00u8, 0x3c, 0x00, 0xc0]; // 1 and -2
         let view = TensorView::new(Dtype::F16, vec![2], &half).unwrap();
         let content = safetensors::serialize([("a", view)], None).unwrap();
         let tensors = from_safetensors(&content).unwrap();
         assert_eq!(tensors["a"].dtype(), DType::F16);
         assert_eq!(tensors["a"].iter::<f32>().collect::<Vec<_>>(), [1.0, -2.0]);
-        assert_eq!(to_safetensors(&tensors).unwrap_err(), "a is of type F16, and only F32 is saved");
+        assert_eq!(to_safetensors(&tensors).unwrap_err(), "a is of type F16, and only F32 and U8 are saved");
         assert!(from_safetensors(&content[..content.len() - 1]).is_err());
     }
 }

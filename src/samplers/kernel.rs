@@ -50,7 +50,7 @@ impl Bounds {
     }
 
     /// `Ok` if the box is finite and not empty.
-    pub(super) fn check(&self, field: &str) -> Result<()> {
+    pub(crate) fn check(&self, field: &str) -> Result<()> {
         let Self { low, high } = *self;
         let allowed = low.is_finite() && high.is_finite() && low < high;
         ensure(allowed, field, format!("[{low}, {high}]"), "finite, the lower below the upper")
@@ -66,7 +66,8 @@ pub(super) fn check_options(owner: &str, clip: Option<f32>, bounds: Option<Bound
 }
 
 /// What a chain follows downhill.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Force {
     /// ∇E(x) as it is.
     Gradient,
@@ -100,7 +101,7 @@ impl Force {
 }
 
 /// One Langevin move: x ← clamp(x - η force(∇E(x)) + σ ε), ε ~ N(0, I).
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LangevinMove {
     /// η, the factor of the force.
     pub drift: f64,

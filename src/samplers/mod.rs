@@ -2,14 +2,15 @@
 //!
 //! A [`Sampler`] is one kernel: what the next step needs is its `State`, what a person may want to know is its
 //! `Info`. A sampler that makes one [`LangevinMove`] a step need only say which: [`Langevin`]. A [`SampleSource`]
-//! owns chains across training iterations: [`Replay`] keeps them in a buffer, [`ShortRun`] starts them afresh each
-//! time.
+//! owns chains across training iterations: [`Replay`] keeps them in a buffer, [`FifoReplay`] in a queue of bytes,
+//! [`ShortRun`] starts them afresh each time.
 
 mod annealed;
 mod chain_start;
 mod class_gaussian_start;
 mod confined;
 mod data_start;
+mod fifo;
 mod hmc;
 mod inpainting;
 mod kernel;
@@ -32,6 +33,7 @@ pub use chain_start::{ChainStart, GaussianStart, UniformStart};
 pub use class_gaussian_start::ClassGaussianStart;
 pub use confined::{Confined, Neighbourhood};
 pub use data_start::DataStart;
+pub use fifo::{FifoBuffer, FifoReplay, FifoReplayConfig};
 pub use hmc::{Hmc, HmcConfig, HmcInfo, HmcState};
 pub use inpainting::Inpainting;
 pub use kernel::{Bounds, ChainState, Force, Langevin, LangevinInfo, LangevinMove};
