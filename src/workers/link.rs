@@ -82,6 +82,24 @@ impl Link {
         stream.read_exact(payload).map_err(|error| self.gone(&error))
     }
 
+    /// What this neighbour has to say at the end: whom it misses, or that it is gone itself. Nothing if it goes on.
+    pub fn last_words(&self) -> Option<Gone> {
+        let mut stream = &self.stream;
+        let _ = self.stream.set_read_timeout(Some(PATIENCE));
+        loop {
+            let mut header = [0; HEADER];
+            match stream.read_exact(&mut header) {
+                Err(error) if is_silence(&error) => return None,
+                Err(error) => return Some(self.gone(&error)),
+                Ok(()) if header[0] == Kind::Farewell as u8 => {
+                    return Some(self.read_farewell(word(&header[1..9]), word(&header[9..])));
+                }
+                // Part of a call that will not come to its end.
+                Ok(()) => drop(io::copy(&mut stream.take(word(&header[9..])), &mut io::sink())),
+            }
+        }
+    }
+
     /// Says which worker is missing, to a neighbour that may be gone itself.
     pub fn farewell(&self, worker: usize, reason: &str) {
         let _ = self.stream.set_write_timeout(Some(PATIENCE));
@@ -112,14 +130,16 @@ impl Link {
 
     fn gone(&self, error: &io::Error) -> Gone {
         let reason = match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                format!("has been silent for {} s", self.timeout.as_secs_f64())
-            }
+            _ if is_silence(error) => format!("has been silent for {} s", self.timeout.as_secs_f64()),
             io::ErrorKind::UnexpectedEof => "is gone: it closed the connection".to_owned(),
             _ => format!("is gone: {error}"),
         };
         Gone { worker: self.peer, reason }
     }
+}
+
+fn is_silence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 fn word(bytes: &[u8]) -> u64 {

@@ -42,8 +42,8 @@ pub(super) fn broadcast(
         ring.previous.receive(Kind::Broadcast, call, bytes)?;
     }
     if rank + 1 < size {
-        ring.next.send(Kind::Broadcast, call, &(bytes.len() as u64).to_le_bytes())?;
-        ring.next.send(Kind::Broadcast, call, bytes)?;
+        ring.send(Kind::Broadcast, call, &(bytes.len() as u64).to_le_bytes())?;
+        ring.send(Kind::Broadcast, call, bytes)?;
     }
     Ok(())
 }
@@ -58,7 +58,7 @@ pub(super) fn gather(
 ) -> Result<(), Gone> {
     for step in 0..size - 1 {
         let mut payload = [0; 8];
-        ring.next.send(Kind::Gather, call, &words[back(rank, step, size)].to_le_bytes())?;
+        ring.send(Kind::Gather, call, &words[back(rank, step, size)].to_le_bytes())?;
         ring.previous.receive(Kind::Gather, call, &mut payload)?;
         words[back(rank, step + 1, size)] = u64::from_le_bytes(payload);
     }
@@ -81,10 +81,19 @@ impl Ring {
             let received = self.previous.receive(Kind::Mean, call, &mut incoming);
             (sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), received)
         });
-        // What the one before says of others is worth more than that the next one is gone.
         received?;
-        sent?;
+        sent.map_err(|gone| self.who_is_missing(gone))?;
         Ok(numbers(&incoming))
+    }
+
+    /// Sends to the next worker.
+    fn send(&self, kind: Kind, call: u64, payload: &[u8]) -> Result<(), Gone> {
+        self.next.send(kind, call, payload).map_err(|gone| self.who_is_missing(gone))
+    }
+
+    /// The next worker is gone, perhaps because it misses another: the one before may know, or be the one.
+    fn who_is_missing(&self, next: Gone) -> Gone {
+        self.previous.last_words().unwrap_or(next)
     }
 }
 
