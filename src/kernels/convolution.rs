@@ -167,7 +167,8 @@ pub fn weight_gradient(g: &Geometry, slope: f32, input: &[f32], gradient: &[f32]
     let share = SHARE.min(g.channels[0]);
     let columns = if g.channels[0] > 4 * SHARE { pitch } else { 2 * lanes };
     let starts = || (0..g.channels[0]).step_by(share);
-    let tasks: Vec<_> = starts().flat_map(|first| (0..pitch).step_by(columns).map(move |at| (first, at))).collect();
+    let tasks: Vec<_> =
+        starts().flat_map(|first| (0..pitch).step_by(columns).map(move |at| (first, at))).collect();
     let plane = g.input[0] * g.input[1];
     let sums = |&(first, column): &(usize, usize)| -> Vec<f32> {
         let inputs = first..g.channels[0].min(first + share);

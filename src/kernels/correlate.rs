@@ -81,7 +81,8 @@ impl Packed {
         for start in (0..taps).step_by(CHUNK) {
             for first in (0..channels).step_by(block) {
                 for tap in start..taps.min(start + CHUNK) {
-                    let weights = (first..first + block).map(|c| if c < channels { weight(c, tap) } else { 0.0 });
+                    let weights =
+                        (first..first + block).map(|c| if c < channels { weight(c, tap) } else { 0.0 });
                     values.extend(weights);
                 }
             }

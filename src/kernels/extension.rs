@@ -55,7 +55,9 @@ impl Kernels for Flex {
 
     fn leaky_relu_gradient(gradient: Values, x: Values, slope: f32) -> Values {
         let mut gradient = contiguous(gradient);
-        each(gradient.storage_mut(), slice(&x.to_contiguous()), |gradient, x| *gradient *= leaky_slope(x, slope));
+        each(gradient.storage_mut(), slice(&x.to_contiguous()), |gradient, x| {
+            *gradient *= leaky_slope(x, slope)
+        });
         gradient
     }
 }

@@ -86,7 +86,8 @@ pub(super) fn local(size: usize) -> Result<Vec<Workers>> {
     if size == 1 {
         return Ok(vec![Workers::alone()]);
     }
-    let failed = |error: io::Error| Error::worker(0, format!("cannot listen on the loopback device: {error}"));
+    let failed =
+        |error: io::Error| Error::worker(0, format!("cannot listen on the loopback device: {error}"));
     let listeners: Vec<TcpListener> =
         (0..size).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<io::Result<_>>().map_err(failed)?;
     let addresses: Vec<String> = listeners
@@ -127,7 +128,8 @@ impl Place {
         let deadline = Instant::now() + timeout;
         // The next worker's system answers as soon as it listens; its greeting comes once it looks.
         let mut to_next = self.reach(next, next_address, deadline)?;
-        let failed = |worker| move |error: io::Error| Error::worker(worker, format!("left while joining: {error}"));
+        let failed =
+            |worker| move |error: io::Error| Error::worker(worker, format!("left while joining: {error}"));
         to_next.write_all(&self.greeting()).map_err(failed(next))?;
         let mut from_previous = self.admit(listener, previous, deadline)?;
         from_previous.write_all(&self.greeting()).map_err(failed(previous))?;
@@ -142,7 +144,8 @@ impl Place {
 
     /// Connects to the next worker, which may not be there yet.
     fn reach(&self, next: usize, address: &str, deadline: Instant) -> Result<TcpStream> {
-        let resolved = |error: String| Error::config(format!("WorkersConfig.addresses[{next}]"), address, error);
+        let resolved =
+            |error: String| Error::config(format!("WorkersConfig.addresses[{next}]"), address, error);
         let mut tried = String::from("nothing tried");
         loop {
             let addresses: Vec<SocketAddr> = address
@@ -197,7 +200,8 @@ impl Place {
 
     /// Checks that a neighbour is the one expected, of a group of the same size.
     fn check(&self, greeting: &[u8; 16], expected: usize) -> Result<()> {
-        let number = |at: usize| greeting[at..at + 4].iter().rev().fold(0, |n, byte| n << 8 | usize::from(*byte));
+        let number =
+            |at: usize| greeting[at..at + 4].iter().rev().fold(0, |n, byte| n << 8 | usize::from(*byte));
         let (size, rank) = (number(8), number(12));
         if greeting[..8] == MAGIC && size == self.size && rank == expected {
             return Ok(());

@@ -32,8 +32,7 @@ fn together<T: Send>(size: usize, work: impl Fn(Workers) -> T + Sync) -> Vec<T> 
 fn apart<T: Send>(workers: Vec<Workers>, work: impl Fn(Workers) -> T + Sync) -> Vec<T> {
     std::thread::scope(|scope| {
         let work = &work;
-        let threads: Vec<_> =
-            workers.into_iter().map(|workers| scope.spawn(move || work(workers))).collect();
+        let threads: Vec<_> = workers.into_iter().map(|workers| scope.spawn(move || work(workers))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
@@ -125,8 +124,7 @@ fn another_program_is_told_from_this_one() {
 
 /// Ports that were free a moment ago.
 fn addresses(count: usize) -> Vec<String> {
-    let listeners: Vec<_> =
-        (0..count).map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let listeners: Vec<_> = (0..count).map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
 }
 
@@ -176,7 +174,10 @@ fn who_does_not_come_or_counts_differently_is_named_in_time() {
         let threads = [join(all[..2].to_vec(), 0), join(all.clone(), 1), join(all.clone(), 2)];
         threads.into_iter().filter_map(|thread| thread.join().unwrap().err()).map(|e| e.to_string()).collect()
     });
-    assert!(errors.iter().any(|error| error.contains("is worker 0 of 2; this is worker 1 of 3")), "{errors:?}");
+    assert!(
+        errors.iter().any(|error| error.contains("is worker 0 of 2; this is worker 1 of 3")),
+        "{errors:?}"
+    );
 
     for (config, field) in [
         (WorkersConfig::new(Vec::<String>::new(), 0), "WorkersConfig.addresses"),
@@ -346,13 +347,18 @@ impl<M, S> Observer<M, S> for Slow {
 }
 
 /// A worker's run on its share of two moons, from the newest checkpoint that all have if `resume` says so.
-fn train(folder: &Path, mut workers: Workers, resume: bool, stop: u64, pause: Duration) -> Result<(u64, Vec<f32>)> {
+fn train(
+    folder: &Path,
+    mut workers: Workers,
+    resume: bool,
+    stop: u64,
+    pause: Duration,
+) -> Result<(u64, Vec<f32>)> {
     let device = Device::default();
     let (rank, size) = (workers.rank(), workers.size());
     let folder = folder.join(format!("worker-{rank}"));
     let checkpoints = Checkpoints::open(CheckpointConfig::new(&folder).with_every(5))?;
-    let saved =
-        if resume { Some(Checkpoints::latest_of_all(&folder, &mut workers)?.0) } else { None };
+    let saved = if resume { Some(Checkpoints::latest_of_all(&folder, &mut workers)?.0) } else { None };
     let share = moons(&device).labelled().share(rank, size)?;
     let batches = VectorLoader::new(share.clone(), share, &LoaderConfig::new(16), &device)?;
     let mut trainer = Trainer::new(small_objective(64), batches, TrainerConfig::new(30))
