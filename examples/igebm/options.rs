@@ -23,7 +23,7 @@ pub struct Options {
     #[arg(long)]
     pub quick: bool,
     /// Training iterations.
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 160)]
     pub iterations: u64,
     /// Seed of all randomness.
     #[arg(long, default_value_t = 1)]
