@@ -23,6 +23,19 @@ impl ProximalSgldConfig {
         Self { step_size: step_size.into(), gradient_clip: 1.0, bounds: Bounds { low: -1.0, high: 1.0 } }
     }
 
+    /// JEM++'s PYLD, where the first layer is linear: `inner_steps` steps of size `step_size` for each gradient.
+    ///
+    /// PYLD goes through the whole network once per outer step, and in between only through the first layer, with the
+    /// gradient p in that layer's output frozen: x ← clamp(x - η clamp(Jᵀp, ±1), -1, 1), J the layer's Jacobian at the
+    /// present x. The layer that JEM++ freezes behind is the first convolution of a WideResNet. It is linear, J does
+    /// not change, and n such steps are one of size n η. JEM++ makes 10 outer steps of 5 inner ones with η = 0.2: this
+    /// sampler with `pyld(0.2, 5)` and K = 10. Behind a layer that is not linear they would differ.
+    ///
+    /// Source: Yang & Ji 2021, arXiv 2109.09032; Zhang et al. 2019, "You only propagate once", arXiv 1905.00877.
+    pub fn pyld(step_size: f64, inner_steps: u32) -> Self {
+        Self::new(step_size * f64::from(inner_steps))
+    }
+
     /// Clamps each element of the gradient to ± `clip`.
     pub fn with_gradient_clip(mut self, clip: f32) -> Self {
         self.gradient_clip = clip;

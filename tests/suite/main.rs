@@ -20,6 +20,7 @@ mod misuse_data;
 mod misuse_train;
 mod objective;
 mod properties;
+mod pyld;
 #[cfg(feature = "pytorch")]
 mod pytorch;
 #[cfg(feature = "pytorch")]
