@@ -22,7 +22,8 @@ use crate::samplers::{Negatives, Request, SampleSource};
 /// ```
 ///
 /// x' are samples drawn through the [`SampleSource`] from a snapshot of the model without autodiff
-/// (`model.valid()`), so no gradient flows through the chain and nothing in the model changes. Data and
+/// (`model.valid()`, its reparameterised weights worked out once), so no gradient flows through the chain and nothing
+/// in the model changes. Data and
 /// samples pass the model in batches of their own, so that batch norm does not mix them.
 ///
 /// # Shapes
@@ -121,7 +122,7 @@ where
         let JemConfig { classification_weight, marginal_weight, joint_weight, energy_magnitude, .. } =
             self.config;
         let joint = JointEnergy::new(model);
-        let sampled = LazyCell::new(|| JointEnergy::new(model.valid()));
+        let sampled = LazyCell::new(|| JointEnergy::new(model.valid().materialize()));
         let device = batch.unlabelled.device().without_autodiff();
         let mut sum = WeightedSum::default();
 

@@ -94,7 +94,7 @@ where
             return Err(Error::config("EblLoss", loss.name(), allowed));
         }
         let SearchedConfig { epsilon, start: (low, high), num_starts } = self.config;
-        let snapshot = model.valid();
+        let snapshot = model.valid().materialize();
         let (x, y) = (batch.x.clone().without_autodiff(), batch.y.clone().without_autodiff());
         let mut shape = y.dims();
         shape[0] *= num_starts;
