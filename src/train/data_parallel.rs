@@ -10,7 +10,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use super::checkpoint::Checkpoints;
 use super::observer::Control;
 use super::saved::Saved;
-use super::state::load_record;
+use super::state::{load_record, record_bytes};
 use super::trainer::Trainer;
 use crate::data::BatchSource;
 use crate::error::{Error, Result};
@@ -30,8 +30,7 @@ where
             return Ok(model);
         }
         let failed = |reason| Error::checkpoint("(from worker 0)", reason);
-        let own = model.clone().into_record().into_bytes().map_err(|error| failed(error.to_string()))?;
-        let shared = self.workers.broadcast(own.to_vec())?;
+        let shared = self.workers.broadcast(record_bytes(&model).map_err(failed)?)?;
         load_record(model, &shared).map_err(failed)
     }
 

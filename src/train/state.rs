@@ -54,13 +54,9 @@ impl Snapshot {
         optimizer: &ModuleOptimizer,
         iteration: u64,
     ) -> Result<Self, String> {
-        let bytes = |module: &M| {
-            settle_running_statistics(module);
-            module.clone().into_record().into_bytes().map(|b| b.to_vec()).map_err(|e| e.to_string())
-        };
         Ok(Self {
-            model: bytes(model)?,
-            average: average.map(bytes).transpose()?,
+            model: record_bytes(model)?,
+            average: average.map(record_bytes).transpose()?,
             optimizer: optimizer.into_bytes().map(|b| b.to_vec()).map_err(|e| e.to_string())?,
             iteration,
         })
@@ -81,6 +77,12 @@ impl Snapshot {
             ..state
         })
     }
+}
+
+/// The record of a module: what [`load_record`] takes.
+pub(super) fn record_bytes<M: Module>(module: &M) -> Result<Vec<u8>, String> {
+    settle_running_statistics(module);
+    module.clone().into_record().into_bytes().map(|bytes| bytes.to_vec()).map_err(|error| error.to_string())
 }
 
 /// A module with the weights of a record.

@@ -4,34 +4,16 @@ use std::collections::HashSet;
 
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor, TensorData};
-use jem_core::energy::EnergyModel;
 use jem_core::energy::analytic::Gaussian;
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::JemConfig;
 use jem_core::persist::Persist;
 use jem_core::samplers::{
-    ChainStart, FifoBuffer, FifoReplay, FifoReplayConfig, ImproperSgldConfig, Request, SampleSource, Sampler,
+    ChainStart, FifoBuffer, FifoReplay, FifoReplayConfig, ImproperSgldConfig, Request, SampleSource,
 };
 use jem_core::train::{CheckpointConfig, Checkpoints, Trainer, TrainerConfig};
 
-use crate::support::{Z, moons, small_model, values, weights};
-
-/// A sampler that adds a constant.
-struct Add(f32);
-
-impl Sampler<2> for Add {
-    type State = Tensor<2>;
-    type Info = ();
-    fn init(&self, _: &dyn EnergyModel<2>, x: Tensor<2>) -> Tensor<2> {
-        x
-    }
-    fn step(&self, _: &dyn EnergyModel<2>, x: Tensor<2>, _: &mut Noise) -> (Tensor<2>, ()) {
-        (x + self.0, ())
-    }
-    fn position(&self, x: &Tensor<2>) -> Tensor<2> {
-        x.clone()
-    }
-}
+use crate::support::{Add, Z, moons, small_model, values, weights};
 
 /// Fresh starts at 0, or at ten times their label.
 struct Marked;

@@ -3,32 +3,14 @@
 use std::collections::HashSet;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use jem_core::energy::EnergyModel;
 use jem_core::energy::analytic::Gaussian;
 use jem_core::noise::Noise;
 use jem_core::persist::Persist;
 use jem_core::samplers::{
-    BufferPlace, ChainStart, Replay, ReplayBuffer, ReplayConfig, Request, SampleSource, Sampler,
+    BufferPlace, ChainStart, Replay, ReplayBuffer, ReplayConfig, Request, SampleSource,
 };
 
-use crate::support::{Z, values};
-
-/// A sampler that adds a constant, so that a sample tells where it came from and how often it moved.
-struct Add(f32);
-
-impl Sampler<2> for Add {
-    type State = Tensor<2>;
-    type Info = ();
-    fn init(&self, _: &dyn EnergyModel<2>, x: Tensor<2>) -> Tensor<2> {
-        x
-    }
-    fn step(&self, _: &dyn EnergyModel<2>, x: Tensor<2>, _: &mut Noise) -> (Tensor<2>, ()) {
-        (x + self.0, ())
-    }
-    fn position(&self, x: &Tensor<2>) -> Tensor<2> {
-        x.clone()
-    }
-}
+use crate::support::{Add, Z, values};
 
 const FRESH: f32 = -1000.0;
 

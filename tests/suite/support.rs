@@ -3,10 +3,11 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use jem_core::data::{JointBatch, LoaderConfig, Toy, VectorLoader};
+use jem_core::energy::EnergyModel;
 use jem_core::nn::{Mlp, MlpConfig};
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::{Jem, JemConfig};
-use jem_core::samplers::{ImproperSgld, ImproperSgldConfig, Replay, ReplayConfig};
+use jem_core::samplers::{ImproperSgld, ImproperSgldConfig, Replay, ReplayConfig, Sampler};
 use jem_core::train::{Trainer, TrainerConfig};
 
 /// The objective of the small runs.
@@ -35,6 +36,23 @@ pub fn small_model(noise: &mut Noise, device: &Device) -> Mlp {
 /// A run of so many iterations on two moons.
 pub fn small_trainer(iterations: u64, device: &Device) -> SmallTrainer {
     Trainer::new(small_objective(64), moons(device), TrainerConfig::new(iterations))
+}
+
+/// A sampler that adds a constant, so that a sample tells where it came from and how often it moved.
+pub struct Add(pub f32);
+
+impl Sampler<2> for Add {
+    type State = Tensor<2>;
+    type Info = ();
+    fn init(&self, _: &dyn EnergyModel<2>, x: Tensor<2>) -> Tensor<2> {
+        x
+    }
+    fn step(&self, _: &dyn EnergyModel<2>, x: Tensor<2>, _: &mut Noise) -> (Tensor<2>, ()) {
+        (x + self.0, ())
+    }
+    fn position(&self, x: &Tensor<2>) -> Tensor<2> {
+        x.clone()
+    }
 }
 
 /// Every parameter of a module, in the order of its fields.

@@ -170,15 +170,23 @@ impl<const D: usize, C: Classifier<D>, S: Sampler<D> + Clone> Defence<D> for Ref
 
     fn respond(&self, x: Tensor<D>, loss: &dyn Fn(Tensor<2>) -> Tensor<1>, noise: &mut Noise) -> Response<D> {
         let dims = x.dims();
-        let copies = self.refine(x, noise);
-        let Response { logits, loss, gradient } =
-            respond_by_autodiff(|copies| self.averaged(copies), copies, loss);
-        Response { logits, loss, gradient: summed(gradient, dims) }
+        straight_through(|copies| self.averaged(copies), self.refine(x, noise), dims, loss)
     }
 }
 
+/// The response at refined copies of samples of shape `dims`, whose gradients are passed to their samples.
+pub(super) fn straight_through<const D: usize>(
+    logits: impl FnOnce(Tensor<D>) -> Tensor<2>,
+    copies: Tensor<D>,
+    dims: [usize; D],
+    loss: &dyn Fn(Tensor<2>) -> Tensor<1>,
+) -> Response<D> {
+    let Response { logits, loss, gradient } = respond_by_autodiff(logits, copies, loss);
+    Response { logits, loss, gradient: summed(gradient, dims) }
+}
+
 /// The sum over the copies of each sample: from `[batch · times, ..]` to `dims`.
-pub(super) fn summed<const D: usize>(of_copies: Tensor<D>, dims: [usize; D]) -> Tensor<D> {
+fn summed<const D: usize>(of_copies: Tensor<D>, dims: [usize; D]) -> Tensor<D> {
     let times = of_copies.dims()[0] / dims[0];
     let [batch, elements] = sample_extent(&dims);
     let rows: Tensor<3> = per_sample(of_copies).reshape([batch, times, elements]);

@@ -3,8 +3,8 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::defence::{Defence, Response, respond_by_autodiff};
-use super::refined::{refined, repeated, summed};
+use super::defence::{Defence, Response};
+use super::refined::{refined, repeated, straight_through};
 use crate::data::label_tensor;
 use crate::energy::{ConditionalEnergy, Given};
 use crate::error::{Result, ensure};
@@ -127,10 +127,7 @@ impl<const D: usize, M: ConditionalEnergy<D>, S: Sampler<D> + Clone> Defence<D> 
 
     fn respond(&self, x: Tensor<D>, loss: &dyn Fn(Tensor<2>) -> Tensor<1>, noise: &mut Noise) -> Response<D> {
         let dims = x.dims();
-        let copies = self.refine(x, noise);
-        let Response { logits, loss, gradient } =
-            respond_by_autodiff(|copies| self.logits(copies), copies, loss);
-        Response { logits, loss, gradient: summed(gradient, dims) }
+        straight_through(|copies| self.logits(copies), self.refine(x, noise), dims, loss)
     }
 }
 
