@@ -1,14 +1,18 @@
-//! Convolutions and leaky ReLUs of our own, for the one device on which Burn's cost more than they must: the CPU
-//! backend written in Rust.
+//! Convolutions and leaky ReLUs for the devices on which Burn's cost more than they must: the CPU backend written in
+//! Rust, and libtorch.
 //!
 //! A network of this crate asks for [`leaky_conv2d`] or [`leaky_relu`]; each answers `None` where it has nothing
 //! better than Burn's operations, so that every other device keeps those. This is the only room that names a
-//! backend. The slices are worked on by [`convolution`], the rest here is what Burn needs to call it.
+//! backend. [`convolution`] works on the slices of the one, `libtorch` calls what the other has and Burn does not
+//! use; [`extension`] is what Burn needs to call them.
 
 mod convolution;
 mod correlate;
 mod extension;
+mod flex;
 mod geometry;
+#[cfg(feature = "tch")]
+mod libtorch;
 mod outer;
 mod planes;
 
@@ -53,10 +57,7 @@ pub fn leaky_conv2d(conv: &Conv2d, negative_slope: f64, x: &Tensor<4>) -> Option
 /// Any, kept.
 pub fn leaky_relu<const D: usize>(x: &Tensor<D>, negative_slope: f64) -> Option<Tensor<D>> {
     is_ours(x).then(|| {
-        Tensor::from_dispatch(<Dispatch as Kernels>::leaky_relu(
-            x.clone().into_dispatch(),
-            negative_slope as f32,
-        ))
+        Tensor::from_dispatch(<Dispatch as Kernels>::leaky(x.clone().into_dispatch(), negative_slope as f32))
     })
 }
 
@@ -71,7 +72,7 @@ pub fn leaky_relu_gradient<const D: usize>(
 ) -> Option<Tensor<D>> {
     let plain = |t: &Tensor<D>| is_ours(t) && !t.is_autodiff();
     (plain(gradient) && plain(x) && gradient.dims() == x.dims()).then(|| {
-        Tensor::from_dispatch(<Dispatch as Kernels>::leaky_relu_gradient(
+        Tensor::from_dispatch(<Dispatch as Kernels>::leaky_gradient(
             gradient.clone().into_dispatch(),
             x.clone().into_dispatch(),
             negative_slope as f32,
@@ -79,9 +80,16 @@ pub fn leaky_relu_gradient<const D: usize>(
     })
 }
 
-/// Whether the numbers are of the device and the type that all of this is for.
+/// Whether the numbers are of a device and the type that all of this is for.
 fn is_ours<const D: usize>(x: &Tensor<D>) -> bool {
-    x.dtype() == DType::F32 && matches!(x.device().without_autodiff().as_dispatch(), DispatchDevice::Flex(_))
+    let device = match x.device().without_autodiff().as_dispatch() {
+        DispatchDevice::Flex(_) => true,
+        #[cfg(feature = "tch")]
+        DispatchDevice::LibTorch(_) => true,
+        #[allow(unreachable_patterns)] // where no other backend is compiled in
+        _ => false,
+    };
+    device && x.dtype() == DType::F32
 }
 
 /// The sizes, if this is a convolution of the kind that is done here and the input fits it.
@@ -119,15 +127,27 @@ mod tests {
     use super::*;
     use burn::module::Param;
     use burn::nn::conv::Conv2dConfig;
+    use burn::tensor::module::conv2d;
+    use burn::tensor::ops::ConvOptions;
     use burn::tensor::{Device, activation};
     use proptest::prelude::*;
     use proptest::test_runner::RngSeed;
 
     use crate::noise::{Noise, Stream};
 
+    /// The devices that this room has something for.
+    fn devices() -> Vec<Device> {
+        vec![
+            Device::flex(),
+            #[cfg(feature = "tch")]
+            #[allow(deprecated)]
+            Device::libtorch(),
+        ]
+    }
+
     /// Normal draws, of a size that rounding is small beside.
-    fn images(shape: [usize; 4], seed: u64) -> Tensor<4> {
-        Noise::host(seed).normal(shape, Stream::DATA, &Device::flex())
+    fn images(shape: [usize; 4], seed: u64, device: &Device) -> Tensor<4> {
+        Noise::host(seed).normal(shape, Stream::DATA, device)
     }
 
     fn convolution(channels: [usize; 2], kernel: [usize; 2]) -> Conv2dConfig {
@@ -144,7 +164,7 @@ mod tests {
     ) -> [Vec<f32>; 4] {
         let x = x.autodiff().require_grad();
         let y = run(&x);
-        let c = change(images(y.dims(), 9)).autodiff();
+        let c = change(images(y.dims(), 9, &y.device().without_autodiff())).autodiff();
         let mut grads = (y.clone() * c).sum().backward();
         let bias = conv.bias.as_ref().expect("a bias").val();
         let found = [
@@ -193,21 +213,69 @@ mod tests {
             slope in prop::sample::select(vec![1.0, 0.2, 0.0]),
         ) {
             let [down, right] = padding;
-            let conv = convolution(channels, kernel)
-                .with_stride(stride)
-                .with_padding(PaddingConfig2d::Explicit(down, right, down, right))
-                .init(&Device::flex().autodiff());
-            let x = images([batch, channels[0], kernel[0] + more[0], kernel[1] + more[1]], 2);
-            let ours = everything(&conv, x.clone(), |x| leaky_conv2d(&conv, slope, x).expect("ours"));
-            let activated = |x: &Tensor<4>| conv.forward(activation::leaky_relu(x.clone(), slope));
-            let burns = everything(&conv, x.clone(), activated);
-            let sizes = magnitudes(&conv, x);
-            for (what, at) in [("y", 0), ("x", 1), ("weight", 2), ("bias", 3)] {
-                prop_assert_eq!(ours[at].len(), burns[at].len());
-                for ((ours, burns), size) in ours[at].iter().zip(&burns[at]).zip(&sizes[at]) {
-                    prop_assert!((ours - burns).abs() <= 2e-6 * size + 1e-12, "{what}: {ours} {burns} {size}");
+            for device in devices() {
+                let conv = convolution(channels, kernel)
+                    .with_stride(stride)
+                    .with_padding(PaddingConfig2d::Explicit(down, right, down, right))
+                    .init(&device.clone().autodiff());
+                let x = images([batch, channels[0], kernel[0] + more[0], kernel[1] + more[1]], 2, &device);
+                let ours = everything(&conv, x.clone(), |x| leaky_conv2d(&conv, slope, x).expect("ours"));
+                let activated = |x: &Tensor<4>| conv.forward(activation::leaky_relu(x.clone(), slope));
+                let burns = everything(&conv, x.clone(), activated);
+                let sizes = magnitudes(&conv, x);
+                for (what, at) in [("y", 0), ("x", 1), ("weight", 2), ("bias", 3)] {
+                    prop_assert_eq!(ours[at].len(), burns[at].len());
+                    for ((ours, burns), size) in ours[at].iter().zip(&burns[at]).zip(&sizes[at]) {
+                        prop_assert!((ours - burns).abs() <= 2e-6 * size + 1e-12, "{device:?} {what}: {ours} {burns} {size}");
+                    }
                 }
             }
+        }
+    }
+
+    /// As spectral normalisation does it.
+    #[test]
+    fn a_weight_worked_out_from_another_passes_its_gradient_on() {
+        for device in devices() {
+            let geometry =
+                Geometry { channels: [3, 5], input: [7, 6], kernel: [3, 3], stride: [2, 1], padding: [1, 1] };
+            let x = images([4, 3, 7, 6], 11, &device).autodiff();
+            let gradient = |run: &dyn Fn(Tensor<4>) -> Tensor<4>| {
+                let weight = images([5, 3, 3, 3], 12, &device).autodiff().require_grad();
+                let y = run(weight.clone() * 2.0);
+                let gradient = weight.grad(&y.powi_scalar(2).sum().backward()).expect("a gradient");
+                gradient.into_data().try_to_vec::<f32>().expect("32 bits")
+            };
+            let ours = gradient(&|weight| {
+                let bias = Tensor::<1>::zeros([5], &x.device()).into_dispatch();
+                let (x, weight) = (x.clone().into_dispatch(), weight.into_dispatch());
+                Tensor::from_dispatch(<Dispatch as Kernels>::leaky_conv2d(x, weight, bias, geometry, 0.2))
+            });
+            let burns = gradient(&|weight| {
+                let options = ConvOptions::new([2, 1], [1, 1], [1, 1], 1);
+                conv2d(activation::leaky_relu(x.clone(), 0.2), weight, None, options)
+            });
+            assert!(distance(&ours, &burns) < 2e-6, "{device:?}");
+        }
+    }
+
+    #[test]
+    fn a_leaky_relu_by_itself_is_that_of_burn() {
+        for device in devices() {
+            let gradient = |run: &dyn Fn(Tensor<4>) -> Tensor<4>| {
+                let x = images([3, 4, 5, 6], 13, &device).autodiff().require_grad();
+                let y = run(x.clone());
+                let gradient = x.grad(&y.clone().powi_scalar(2).sum().backward()).expect("a gradient");
+                [y.inner(), gradient].map(|t| t.into_data().try_to_vec::<f32>().expect("32 bits"))
+            };
+            let ours = gradient(&|x| leaky_relu(&x, 0.2).expect("ours"));
+            let burns = gradient(&|x| activation::leaky_relu(x, 0.2));
+            assert!(ours.iter().zip(&burns).all(|(ours, burns)| distance(ours, burns) < 1e-6), "{device:?}");
+
+            let x = images([3, 4, 5, 6], 13, &device);
+            let by_hand =
+                leaky_relu_gradient(&(leaky_relu(&x, 0.2).expect("ours") * 2.0), &x, 0.2).expect("ours");
+            assert!(distance(&by_hand.into_data().try_to_vec::<f32>().expect("32 bits"), &burns[1]) < 1e-6);
         }
     }
 
@@ -217,7 +285,9 @@ mod tests {
         let run = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
             pool.install(|| {
-                everything(&conv, images([9, 5, 12, 11], 3), |x| leaky_conv2d(&conv, 0.2, x).expect("ours"))
+                everything(&conv, images([9, 5, 12, 11], 3, &Device::flex()), |x| {
+                    leaky_conv2d(&conv, 0.2, x).expect("ours")
+                })
             })
         };
         let alone = run(1);
@@ -226,20 +296,22 @@ mod tests {
 
     #[test]
     fn the_chain_asks_for_no_gradient_in_weights_and_gets_the_same_in_x() {
-        let conv = convolution([3, 4], [3, 3]).init(&Device::flex());
-        let x = images([2, 3, 6, 6], 4).autodiff().require_grad();
-        let slope = |y: Tensor<4>| x.grad(&y.powi_scalar(2).sum().backward()).expect("a gradient");
-        let ours = slope(leaky_conv2d(&conv, 0.2, &x).expect("ours"));
-        let burns = slope(conv.forward(activation::leaky_relu(x.clone(), 0.2)));
-        let [ours, burns] = [ours, burns].map(|g| g.into_data().try_to_vec::<f32>().expect("32 bits"));
-        assert!(distance(&ours, &burns) < 5e-6);
-        assert!(leaky_conv2d(&conv, 0.2, &x.clone().inner()).is_some_and(|y| !y.device().is_autodiff()));
+        for device in devices() {
+            let conv = convolution([3, 4], [3, 3]).init(&device);
+            let x = images([2, 3, 6, 6], 4, &device).autodiff().require_grad();
+            let slope = |y: Tensor<4>| x.grad(&y.powi_scalar(2).sum().backward()).expect("a gradient");
+            let ours = slope(leaky_conv2d(&conv, 0.2, &x).expect("ours"));
+            let burns = slope(conv.forward(activation::leaky_relu(x.clone(), 0.2)));
+            let [ours, burns] = [ours, burns].map(|g| g.into_data().try_to_vec::<f32>().expect("32 bits"));
+            assert!(distance(&ours, &burns) < 5e-6, "{device:?}");
+            assert!(leaky_conv2d(&conv, 0.2, &x.clone().inner()).is_some_and(|y| !y.device().is_autodiff()));
+        }
     }
 
     #[test]
     fn what_is_not_done_here_is_left_to_burn() {
         let device = Device::flex();
-        let x = images([2, 4, 9, 9], 5);
+        let x = images([2, 4, 9, 9], 5, &device);
         let base = || convolution([4, 4], [3, 3]);
         for conv in [
             base().with_groups(2).init(&device),
