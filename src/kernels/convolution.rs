@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::correlate::{Packed, Plan, Run, lanes, runs};
 use super::geometry::Geometry;
-use super::outer::Outer;
+use super::outer::{Outer, blocks};
 use super::planes::{Planes, leaky_slope};
 
 /// output = bias + weight * leaky(input), for images `[batch, channels, height, width]`.
@@ -31,7 +31,7 @@ pub fn forward(g: &Geometry, slope: f32, input: &[f32], weight: &[f32], bias: &[
     let images = output.par_chunks_exact_mut(g.outputs()).zip(input.par_chunks_exact(g.inputs()));
     let buffer = || planes.buffer(g.channels[0], lanes);
     images.for_each_init(buffer, |source, (output, input)| {
-        planes.fill(input, g.input, slope, source);
+        planes.fill(arch, input, g.input, slope, source);
         plan.run(arch, source, Some(bias), output);
     });
 }
@@ -66,7 +66,7 @@ pub fn input_gradient(
     images.zip(input.par_chunks_exact(g.inputs())).for_each_init(
         buffer,
         |source, ((result, gradient), input)| {
-            planes.fill(gradient, g.output(), 1.0, source);
+            planes.fill(arch, gradient, g.output(), 1.0, source);
             for plan in &plans {
                 plan.run(arch, source, None, result);
             }
@@ -160,7 +160,7 @@ pub fn weight_gradient(g: &Geometry, slope: f32, input: &[f32], gradient: &[f32]
         .map(|place| place / columns * g.stride[0] * planes.pitch + place % columns)
         .collect();
     let pitch = g.channels[1].next_multiple_of(lanes);
-    let turned = places_first(gradient, g.outputs(), places.len(), pitch);
+    let turned = by_blocks(gradient, g.outputs(), places.len(), pitch, lanes);
 
     // A task reads all gradients: eight channels of the input make that worth while. Where those are few, a task has
     // some channels of the output only. No sum is parted.
@@ -178,9 +178,10 @@ pub fn weight_gradient(g: &Geometry, slope: f32, input: &[f32], gradient: &[f32]
         let mut sums = vec![0.0; taps.len() * channels.len()];
         let images = input.chunks_exact(g.inputs()).zip(turned.chunks_exact(places.len() * pitch));
         for (image, gradient) in images {
-            planes.fill(&image[inputs.start * plane..inputs.end * plane], g.input, slope, &mut source);
+            let image = &image[inputs.start * plane..inputs.end * plane];
+            planes.fill(arch, image, g.input, slope, &mut source);
             let (taps, places, source, sums) = (&taps, &places, &source, &mut sums);
-            Outer { taps, places, source, gradient, pitch, channels: channels.clone(), sums }.run(arch);
+            Outer { taps, places, source, gradient, channels: channels.clone(), sums }.run(arch);
         }
         sums
     };
@@ -196,14 +197,25 @@ pub fn weight_gradient(g: &Geometry, slope: f32, input: &[f32], gradient: &[f32]
     }
 }
 
-/// Images `[batch, channels, places]` as `[batch, places, pitch]`.
-fn places_first(images: &[f32], size: usize, places: usize, pitch: usize) -> Vec<f32> {
+/// Places that are turned before the next ones, so that both sides stay in the nearest cache.
+const TILE: usize = 64;
+
+/// Images `[batch, channels, places]` as [`Outer`] reads them: blocks of channels after one another, and in each all
+/// channels of a place side by side.
+fn by_blocks(images: &[f32], size: usize, places: usize, pitch: usize, lanes: usize) -> Vec<f32> {
     let mut turned = vec![0.0; images.len() / size * places * pitch];
     turned.par_chunks_exact_mut(places * pitch).zip(images.par_chunks_exact(size)).for_each(
         |(turned, image)| {
-            for (channel, plane) in image.chunks_exact(places).enumerate() {
-                for (turned, value) in turned.chunks_exact_mut(pitch).zip(plane) {
-                    turned[channel] = *value;
+            for block in blocks(0..pitch, lanes) {
+                let turned = &mut turned[block.start * places..block.end * places];
+                let planes = || image.chunks_exact(places).skip(block.start).take(block.len());
+                for (tile, turned) in turned.chunks_mut(TILE * block.len()).enumerate() {
+                    for (channel, plane) in planes().enumerate() {
+                        for (turned, value) in turned.chunks_exact_mut(block.len()).zip(&plane[tile * TILE..])
+                        {
+                            turned[channel] = *value;
+                        }
+                    }
                 }
             }
         },

@@ -3,10 +3,6 @@
 
 use pulp::{Arch, Simd, WithSimd, bytemuck};
 
-/// Registers of neighbouring places that share every weight. With a block of six channels the sums, the inputs and
-/// a weight fill fifteen of the sixteen registers that most machines have.
-const REGISTERS: usize = 2;
-
 /// Taps that are summed over before the next block of channels comes: what they read, for [`TOGETHER`] runs, stays in
 /// the nearest cache while all channels use it.
 const CHUNK: usize = 144;
@@ -14,11 +10,18 @@ const CHUNK: usize = 144;
 /// Groups of registers that use the weights of a chunk one after the other.
 const TOGETHER: usize = 4;
 
-/// Channels that share every load of an input: six keep the arithmetic busiest, four waste less where six do not
-/// divide the channels.
+/// Channels that share every load of an input. Six, by two registers of places, keep the arithmetic busiest: the sums,
+/// the inputs and a weight fill fifteen of the sixteen registers that most machines have. Where six do not nearly divide
+/// the channels, four by two or three by three waste less.
 fn block_size(channels: usize) -> usize {
-    let padded = channels.next_multiple_of(6);
-    if 100 * padded <= 107 * channels { 6 } else { 4 }
+    let padded = |block| channels.next_multiple_of(block);
+    if 100 * padded(6) <= 107 * channels {
+        6
+    } else if padded(3) < padded(4) {
+        3
+    } else {
+        4
+    }
 }
 
 /// Neighbouring outputs in a row: where their inputs start, where they go, how many they are.
@@ -122,33 +125,36 @@ impl WithSimd for Correlate<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match self.plan.weights.block {
-            6 => self.blocks::<S, 6>(simd),
-            _ => self.blocks::<S, 4>(simd),
+            6 => self.blocks::<S, 6, 2>(simd),
+            4 => self.blocks::<S, 4, 2>(simd),
+            _ => self.blocks::<S, 3, 3>(simd),
         }
     }
 }
 
 impl Correlate<'_> {
     /// Chunks of taps within groups of runs, all channels within a chunk; sums that wait for their next chunk are held.
+    /// `B` channels by `V` registers are summed at a time.
     #[inline(always)]
-    fn blocks<S: Simd, const B: usize>(self, simd: S) {
+    fn blocks<S: Simd, const B: usize, const V: usize>(self, simd: S) {
         let Self { plan, source, bias, target } = self;
         let Packed { blocks, ref values, .. } = plan.weights;
         let chunks = plan.taps.len().div_ceil(CHUNK);
         let waiting = if chunks > 1 { blocks * TOGETHER } else { 0 };
-        let mut held = vec![[[simd.splat_f32s(0.0); REGISTERS]; B]; waiting];
-        for group in plan.runs.chunks(REGISTERS * TOGETHER) {
+        let mut held = vec![[[simd.splat_f32s(0.0); V]; B]; waiting];
+        for group in plan.runs.chunks(V * TOGETHER) {
             let mut weights: &[[f32; B]] = pulp::as_arrays(values).0;
             for (chunk, taps) in plan.taps.chunks(CHUNK).enumerate() {
                 for block in 0..blocks {
                     let (own, rest) = weights.split_at(taps.len());
                     weights = rest;
-                    for (runs, place) in group.chunks(REGISTERS).zip(block * TOGETHER..) {
-                        let start = if chunk == 0 { biases::<S, B>(simd, bias, block) } else { held[place] };
+                    for (runs, place) in group.chunks(V).zip(block * TOGETHER..) {
+                        let start =
+                            if chunk == 0 { biases::<S, B, V>(simd, bias, block) } else { held[place] };
                         let from = std::array::from_fn(|v| runs[v.min(runs.len() - 1)].source);
-                        let sums = sums::<S, B>(simd, taps, own, source, from, start);
+                        let sums = sums::<S, B, V>(simd, taps, own, source, from, start);
                         if chunk + 1 == chunks {
-                            plan.put::<S, B>(runs, &sums, &mut target[block * B * plan.plane..]);
+                            plan.put::<S, B, V>(runs, &sums, &mut target[block * B * plan.plane..]);
                         } else {
                             held[place] = sums;
                         }
@@ -160,18 +166,27 @@ impl Correlate<'_> {
 }
 
 /// The sums of a block of channels.
-type Sums<S, const B: usize> = [[<S as Simd>::f32s; REGISTERS]; B];
+type Sums<S, const B: usize, const V: usize> = [[<S as Simd>::f32s; V]; B];
 
 #[inline(always)]
-fn biases<S: Simd, const B: usize>(simd: S, bias: Option<&[f32]>, block: usize) -> Sums<S, B> {
+fn biases<S: Simd, const B: usize, const V: usize>(
+    simd: S,
+    bias: Option<&[f32]>,
+    block: usize,
+) -> Sums<S, B, V> {
     let bias = |channel: usize| bias.and_then(|bias| bias.get(block * B + channel)).copied().unwrap_or(0.0);
-    std::array::from_fn(|channel| [simd.splat_f32s(bias(channel)); REGISTERS])
+    std::array::from_fn(|channel| [simd.splat_f32s(bias(channel)); V])
 }
 
 impl Plan {
     /// Writes sums to where their runs go, in the planes of their channels; the last block may lack channels.
     #[inline(always)]
-    fn put<S: Simd, const B: usize>(&self, runs: &[Run], sums: &Sums<S, B>, planes: &mut [f32]) {
+    fn put<S: Simd, const B: usize, const V: usize>(
+        &self,
+        runs: &[Run],
+        sums: &Sums<S, B, V>,
+        planes: &mut [f32],
+    ) {
         for (plane, sums) in planes.chunks_exact_mut(self.plane).zip(sums) {
             for (run, sum) in runs.iter().zip(sums) {
                 let values: &[f32] = bytemuck::cast_slice(std::slice::from_ref(sum));
@@ -189,20 +204,20 @@ impl Plan {
 
 /// The loop that a chain spends its time in.
 #[inline(always)]
-fn sums<S: Simd, const B: usize>(
+fn sums<S: Simd, const B: usize, const V: usize>(
     simd: S,
     taps: &[usize],
     weights: &[[f32; B]],
     source: &[f32],
-    from: [usize; REGISTERS],
-    start: Sums<S, B>,
-) -> Sums<S, B> {
+    from: [usize; V],
+    start: Sums<S, B, V>,
+) -> Sums<S, B, V> {
     let mut sums = start;
     for (tap, weights) in taps.iter().zip(weights) {
-        let inputs: [S::f32s; REGISTERS] = std::array::from_fn(|v| load::<S>(source, from[v] + tap));
+        let inputs: [S::f32s; V] = std::array::from_fn(|v| load::<S>(source, from[v] + tap));
         for o in 0..B {
             let weight = simd.splat_f32s(weights[o]);
-            for v in 0..REGISTERS {
+            for v in 0..V {
                 sums[o][v] = simd.mul_add_e_f32s(weight, inputs[v], sums[o][v]);
             }
         }

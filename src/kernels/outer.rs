@@ -6,6 +6,16 @@ use pulp::{Arch, Simd, WithSimd};
 
 use super::correlate::load;
 
+/// Places that are summed over before the next taps come: their gradients and inputs stay in the nearest cache while
+/// all taps use them.
+const CHUNK: usize = 128;
+
+/// Blocks of channels, two registers each, one if that is left.
+pub fn blocks(channels: Range<usize>, lanes: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = channels.end;
+    channels.step_by(2 * lanes).map(move |first| first..end.min(first + 2 * lanes))
+}
+
 /// `sums[tap][channel] += Σ over places of source[place + tap] · gradient[place][channel]`.
 pub struct Outer<'a> {
     /// The distance of every tap from a place.
@@ -14,11 +24,9 @@ pub struct Outer<'a> {
     pub places: &'a [usize],
     /// The buffer of the image.
     pub source: &'a [f32],
-    /// `[places, pitch]`.
+    /// [`blocks`] of all channels after one another, each `[places, channels of the block]`.
     pub gradient: &'a [f32],
-    /// The channels, rounded up to whole registers.
-    pub pitch: usize,
-    /// Of these, the ones that are summed for; whole registers.
+    /// The channels that are summed for; whole registers, and an even number of them unless they are the last.
     pub channels: Range<usize>,
     /// `[taps, channels]`.
     pub sums: &'a mut [f32],
@@ -30,29 +38,41 @@ impl Outer<'_> {
         arch.dispatch(self);
     }
 
+    /// All taps for a block of `V` registers of channels, chunk by chunk of the places.
     #[inline(always)]
-    fn columns<S: Simd, const V: usize>(&mut self, simd: S, channel: usize) {
-        let mut tap = 0;
-        while tap + 5 <= self.taps.len() {
-            self.block::<S, 5, V>(simd, tap, channel);
-            tap += 5;
-        }
-        while tap + 2 <= self.taps.len() {
-            self.block::<S, 2, V>(simd, tap, channel);
-            tap += 2;
-        }
-        if tap < self.taps.len() {
-            self.block::<S, 1, V>(simd, tap, channel);
+    fn block<S: Simd, const V: usize>(&mut self, simd: S, block: Range<usize>) {
+        let (places, width) = (self.places, block.len());
+        let gradient = &self.gradient[block.start * places.len()..block.end * places.len()];
+        for (places, gradient) in places.chunks(CHUNK).zip(gradient.chunks(CHUNK * width)) {
+            let mut tap = 0;
+            while tap + 6 <= self.taps.len() {
+                self.add::<S, 6, V>(simd, tap, block.start, places, gradient);
+                tap += 6;
+            }
+            while tap + 3 <= self.taps.len() {
+                self.add::<S, 3, V>(simd, tap, block.start, places, gradient);
+                tap += 3;
+            }
+            while tap < self.taps.len() {
+                self.add::<S, 1, V>(simd, tap, block.start, places, gradient);
+                tap += 1;
+            }
         }
     }
 
     /// `T` taps and `V` registers of channels, whose sums stay in registers.
     #[inline(always)]
-    fn block<S: Simd, const T: usize, const V: usize>(&mut self, simd: S, tap: usize, channel: usize) {
+    fn add<S: Simd, const T: usize, const V: usize>(
+        &mut self,
+        simd: S,
+        tap: usize,
+        channel: usize,
+        places: &[usize],
+        gradient: &[f32],
+    ) {
         let taps: [usize; T] = std::array::from_fn(|t| self.taps[tap + t]);
         let mut sums = [[simd.splat_f32s(0.0); V]; T];
-        for (place, gradient) in self.places.iter().zip(self.gradient.chunks_exact(self.pitch)) {
-            let gradient = &gradient[channel..channel + V * S::F32_LANES];
+        for (place, gradient) in places.iter().zip(gradient.chunks_exact(V * S::F32_LANES)) {
             let gradients: [S::f32s; V] = std::array::from_fn(|v| load::<S>(gradient, v * S::F32_LANES));
             let source = &self.source[*place..];
             for t in 0..T {
@@ -77,13 +97,12 @@ impl WithSimd for Outer<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        let Range { start: mut channel, end } = self.channels;
-        while channel + 2 * S::F32_LANES <= end {
-            self.columns::<S, 2>(simd, channel);
-            channel += 2 * S::F32_LANES;
-        }
-        if channel < end {
-            self.columns::<S, 1>(simd, channel);
+        for block in blocks(self.channels.clone(), S::F32_LANES) {
+            if block.len() == 2 * S::F32_LANES {
+                self.block::<S, 2>(simd, block);
+            } else {
+                self.block::<S, 1>(simd, block);
+            }
         }
     }
 }

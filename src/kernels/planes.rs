@@ -1,6 +1,8 @@
 //! Images laid out so that every tap of a convolution is a plain distance: zeros around them, and one plane for
 //! each phase of the horizontal stride.
 
+use pulp::Arch;
+
 use super::geometry::Geometry;
 
 /// The layout of one image in a buffer of zeros.
@@ -52,21 +54,37 @@ impl Planes {
 
     /// Copies an image of `[channels, height, width]` in, its negative numbers times `slope`. What lies around it
     /// is left as it is, and what no tap reaches is left out.
-    pub fn fill(&self, image: &[f32], size: [usize; 2], slope: f32, into: &mut [f32]) {
+    pub fn fill(&self, arch: Arch, image: &[f32], size: [usize; 2], slope: f32, into: &mut [f32]) {
         let [height, width] = size;
         let height_read = height.min(self.rows.saturating_sub(self.before[0]));
-        for (channel, plane) in image.chunks_exact(height * width).enumerate() {
-            for (row, values) in plane.chunks_exact(width).take(height_read).enumerate() {
-                for first in 0..self.phases.min(width) {
-                    let at = self.at(channel, row + self.before[0], first + self.before[1]);
-                    let room = self.pitch.saturating_sub((first + self.before[1]) / self.phases);
-                    let into = &mut into[at..at + room];
-                    if self.phases == 1 {
-                        copy(values.iter(), into, slope);
-                    } else {
-                        copy(values[first..].iter().step_by(self.phases), into, slope);
+        arch.dispatch(
+            #[inline(always)]
+            || {
+                for (channel, plane) in image.chunks_exact(height * width).enumerate() {
+                    for (row, values) in plane.chunks_exact(width).take(height_read).enumerate() {
+                        self.fill_row([channel, row], values, slope, into);
                     }
                 }
+            },
+        );
+    }
+
+    #[inline(always)]
+    fn fill_row(&self, [channel, row]: [usize; 2], values: &[f32], slope: f32, into: &mut [f32]) {
+        for first in 0..self.phases.min(values.len()) {
+            let at = self.at(channel, row + self.before[0], first + self.before[1]);
+            let room = self.pitch.saturating_sub((first + self.before[1]) / self.phases);
+            let into = &mut into[at..at + room];
+            let values = &values[first..];
+            match self.phases {
+                1 => copy(values.iter(), into, slope),
+                // The same as below, in a form that compilers turn into vectors.
+                2 => {
+                    let (pairs, rest) = values.as_chunks::<2>();
+                    copy(pairs.iter().map(|[value, _]| value), into, slope);
+                    copy(rest.iter(), into.get_mut(pairs.len()..).unwrap_or_default(), slope);
+                }
+                phases => copy(values.iter().step_by(phases), into, slope),
             }
         }
     }
