@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::correlate::{Packed, Plan, Run, lanes, runs};
 use super::geometry::Geometry;
 use super::outer::{Outer, blocks};
-use super::planes::{Planes, leaky_slope};
+use super::planes::{Planes, Slopes};
 
 /// output = bias + weight * leaky(input), for images `[batch, channels, height, width]`.
 pub fn forward(g: &Geometry, slope: f32, input: &[f32], weight: &[f32], bias: &[f32], output: &mut [f32]) {
@@ -71,9 +71,7 @@ pub fn input_gradient(
                 plan.run(arch, source, None, result);
             }
             if slope != 1.0 {
-                for (result, input) in result.iter_mut().zip(input) {
-                    *result *= leaky_slope(*input, slope);
-                }
+                arch.dispatch(Slopes { slope, inputs: input, gradients: result });
             }
         },
     );

@@ -189,14 +189,14 @@ impl Plan {
     ) {
         for (plane, sums) in planes.chunks_exact_mut(self.plane).zip(sums) {
             for (run, sum) in runs.iter().zip(sums) {
-                let values: &[f32] = bytemuck::cast_slice(std::slice::from_ref(sum));
-                let values = &values[..run.count];
-                if self.step == 1 {
-                    plane[run.target..run.target + run.count].copy_from_slice(values);
-                } else {
-                    let places = plane[run.target..].iter_mut().step_by(self.step);
-                    places.zip(values).for_each(|(place, value)| *place = *value);
+                if self.step == 1 && run.count == S::F32_LANES {
+                    let whole = &mut plane[run.target..run.target + S::F32_LANES];
+                    S::as_mut_simd_f32s(whole).0[0] = *sum;
+                    continue;
                 }
+                let values: &[f32] = bytemuck::cast_slice(std::slice::from_ref(sum));
+                let places = plane[run.target..].iter_mut().step_by(self.step);
+                places.zip(&values[..run.count]).for_each(|(place, value)| *place = *value);
             }
         }
     }

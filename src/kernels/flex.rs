@@ -82,6 +82,9 @@ impl Differentiable for Flex {
 /// thousand of them.
 const CHUNK: usize = 1 << 16;
 
+/// Zeros that are written at once.
+const LINE: usize = 64;
+
 fn each(to: &mut [f32], from: &[f32], change: impl Fn(&mut f32, f32) + Sync) {
     let all = |to: &mut [f32], from: &[f32]| to.iter_mut().zip(from).for_each(|(to, from)| change(to, *from));
     if to.len() <= CHUNK {
@@ -95,7 +98,17 @@ fn slice(values: &Values) -> &[f32] {
 }
 
 fn computed<const D: usize>(shape: [usize; D], compute: impl FnOnce(&mut [f32])) -> Values {
-    let mut values = vec![0.0; shape.iter().product()];
+    let count = shape.iter().product();
+    // By all threads: one alone would make the others wait.
+    let mut values: Vec<f32> = match count <= CHUNK {
+        true => vec![0.0; count],
+        false => {
+            let lines = rayon::iter::repeat_n([0.0; LINE], count.div_ceil(LINE)).with_min_len(CHUNK / LINE);
+            let mut zeros = lines.collect::<Vec<_>>().into_flattened();
+            zeros.truncate(count);
+            zeros
+        }
+    };
     compute(&mut values);
     Values::from_data(TensorData::new(values, shape))
 }
@@ -103,12 +116,10 @@ fn computed<const D: usize>(shape: [usize; D], compute: impl FnOnce(&mut [f32]))
 fn changed(x: Values, change: impl Fn(f32) -> f32 + Sync) -> Values {
     let x = contiguous(x);
     let from = slice(&x);
-    let values = if from.len() <= CHUNK {
+    let values: Vec<f32> = if from.len() <= CHUNK {
         from.iter().map(|value| change(*value)).collect()
     } else {
-        let mut values = vec![0.0; from.len()];
-        each(&mut values, from, |to, from| *to = change(from));
-        values
+        from.par_iter().with_min_len(CHUNK).map(|value| change(*value)).collect()
     };
     Values::from_data(TensorData::new(values, x.shape().clone()))
 }

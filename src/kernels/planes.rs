@@ -1,7 +1,9 @@
 //! Images laid out so that every tap of a convolution is a plain distance: zeros around them, and one plane for
 //! each phase of the horizontal stride.
 
-use pulp::Arch;
+use std::slice::ChunksExact;
+
+use pulp::{Arch, Simd, WithSimd};
 
 use super::geometry::Geometry;
 
@@ -57,36 +59,76 @@ impl Planes {
     pub fn fill(&self, arch: Arch, image: &[f32], size: [usize; 2], slope: f32, into: &mut [f32]) {
         let [height, width] = size;
         let height_read = height.min(self.rows.saturating_sub(self.before[0]));
-        arch.dispatch(
-            #[inline(always)]
-            || {
-                for (channel, plane) in image.chunks_exact(height * width).enumerate() {
-                    for (row, values) in plane.chunks_exact(width).take(height_read).enumerate() {
-                        self.fill_row([channel, row], values, slope, into);
-                    }
-                }
-            },
-        );
+        // Where each phase of the first row goes, and how much of it there is room for.
+        let phases: Vec<(usize, usize)> = (0..self.phases.min(width))
+            .map(|first| {
+                let column = first + self.before[1];
+                (self.at(0, self.before[0], column), self.pitch.saturating_sub(column / self.phases))
+            })
+            .collect();
+        let image = image.chunks_exact(height * width);
+        arch.dispatch(Fill { planes: self, phases: &phases, image, width, height_read, slope, into });
     }
+}
 
+struct Fill<'a> {
+    planes: &'a Planes,
+    phases: &'a [(usize, usize)],
+    image: ChunksExact<'a, f32>,
+    width: usize,
+    height_read: usize,
+    slope: f32,
+    into: &'a mut [f32],
+}
+
+impl WithSimd for Fill<'_> {
+    type Output = ();
+
+    /// Plain loops, which become vectors of this machine's size.
     #[inline(always)]
-    fn fill_row(&self, [channel, row]: [usize; 2], values: &[f32], slope: f32, into: &mut [f32]) {
-        for first in 0..self.phases.min(values.len()) {
-            let at = self.at(channel, row + self.before[0], first + self.before[1]);
-            let room = self.pitch.saturating_sub((first + self.before[1]) / self.phases);
-            let into = &mut into[at..at + room];
-            let values = &values[first..];
-            match self.phases {
-                1 => copy(values.iter(), into, slope),
-                // The same as below, in a form that compilers turn into vectors.
-                2 => {
-                    let (pairs, rest) = values.as_chunks::<2>();
-                    copy(pairs.iter().map(|[value, _]| value), into, slope);
-                    copy(rest.iter(), into.get_mut(pairs.len()..).unwrap_or_default(), slope);
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { planes, phases, image, width, height_read, slope, into } = self;
+        for (channel, plane) in image.enumerate() {
+            for (row, values) in plane.chunks_exact(width).take(height_read).enumerate() {
+                let from = (channel * planes.phases * planes.rows + row) * planes.pitch;
+                for (first, (at, room)) in phases.iter().enumerate() {
+                    copy_phase(&values[first..], planes.phases, slope, &mut into[from + at..][..*room]);
                 }
-                phases => copy(values.iter().step_by(phases), into, slope),
             }
         }
+    }
+}
+
+/// Multiplies every gradient by the leaky ReLU's derivative at its input.
+pub struct Slopes<'a> {
+    pub slope: f32,
+    pub inputs: &'a [f32],
+    pub gradients: &'a mut [f32],
+}
+
+impl WithSimd for Slopes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        for (gradient, input) in self.gradients.iter_mut().zip(self.inputs) {
+            *gradient *= leaky_slope(*input, self.slope);
+        }
+    }
+}
+
+/// Every so many of the values.
+#[inline(always)]
+fn copy_phase(values: &[f32], phases: usize, slope: f32, into: &mut [f32]) {
+    match phases {
+        1 => copy(values.iter(), into, slope),
+        // The same as below, in a form that compilers turn into vectors.
+        2 => {
+            let (pairs, rest) = values.as_chunks::<2>();
+            copy(pairs.iter().map(|[value, _]| value), into, slope);
+            copy(rest.iter(), into.get_mut(pairs.len()..).unwrap_or_default(), slope);
+        }
+        phases => copy(values.iter().step_by(phases), into, slope),
     }
 }
 
