@@ -36,45 +36,62 @@ pub fn forward(g: &Geometry, slope: f32, input: &[f32], weight: &[f32], bias: &[
     });
 }
 
-/// The gradient in `input`: the gradient of the output, correlated with the kernel turned, for each phase of the
-/// stride; then through the leaky ReLU.
-pub fn input_gradient(
-    g: &Geometry,
-    slope: f32,
-    input: &[f32],
-    weight: &[f32],
-    gradient: &[f32],
-    result: &mut [f32],
-) {
-    let arch = Arch::new();
-    let lanes = lanes(arch);
-    let axes = [Phases::of(g, 0), Phases::of(g, 1)];
-    let planes = Planes {
-        before: [axes[0].taps - 1, axes[1].taps - 1],
-        rows: axes[0].quotients + axes[0].taps - 1,
-        pitch: axes[1].quotients.next_multiple_of(lanes) + axes[1].taps - 1 + lanes,
-        phases: 1,
-    };
-    let mut plans = Vec::with_capacity(g.stride[0] * g.stride[1]);
-    for row in 0..g.stride[0] {
-        for column in 0..g.stride[1] {
-            plans.push(turned(g, [row, column], axes, &planes, weight, lanes));
+/// The gradient in the input of the convolution alone: the gradient of the output, correlated with the kernel turned,
+/// for each phase of the stride.
+pub fn input_gradient(g: &Geometry, weight: &[f32], gradient: &[f32], result: &mut [f32]) {
+    let turned = Turned::new(g, weight);
+    let images = result.par_chunks_exact_mut(g.inputs()).zip(gradient.par_chunks_exact(g.outputs()));
+    images
+        .for_each_init(|| turned.buffer(), |source, (result, gradient)| turned.run(source, gradient, result));
+}
+
+/// The gradient in the input, in its place: that of the convolution, then through the leaky ReLU.
+pub fn leaky_input_gradient(g: &Geometry, slope: f32, weight: &[f32], gradient: &[f32], input: &mut [f32]) {
+    let turned = Turned::new(g, weight);
+    let images = input.par_chunks_exact_mut(g.inputs()).zip(gradient.par_chunks_exact(g.outputs()));
+    let buffers = || (turned.buffer(), vec![0.0; g.inputs()]);
+    images.for_each_init(buffers, |(source, found), (input, gradient)| {
+        turned.run(source, gradient, found);
+        turned.arch.dispatch(Slopes { slope, inputs: input, gradients: found });
+    });
+}
+
+/// The plans of a gradient in the input, one for each phase of the stride.
+struct Turned<'a> {
+    geometry: &'a Geometry,
+    arch: Arch,
+    planes: Planes,
+    plans: Vec<Plan>,
+}
+
+impl<'a> Turned<'a> {
+    fn new(geometry: &'a Geometry, weight: &[f32]) -> Self {
+        let arch = Arch::new();
+        let lanes = lanes(arch);
+        let axes = [Phases::of(geometry, 0), Phases::of(geometry, 1)];
+        let planes = Planes {
+            before: [axes[0].taps - 1, axes[1].taps - 1],
+            rows: axes[0].quotients + axes[0].taps - 1,
+            pitch: axes[1].quotients.next_multiple_of(lanes) + axes[1].taps - 1 + lanes,
+            phases: 1,
+        };
+        let [down, right] = geometry.stride;
+        let phases = (0..down).flat_map(|row| (0..right).map(move |column| [row, column]));
+        let plans = phases.map(|phase| turned(geometry, phase, axes, &planes, weight, lanes)).collect();
+        Self { geometry, arch, planes, plans }
+    }
+
+    fn buffer(&self) -> Vec<f32> {
+        self.planes.buffer(self.geometry.channels[1], lanes(self.arch))
+    }
+
+    /// Of one image.
+    fn run(&self, source: &mut [f32], gradient: &[f32], result: &mut [f32]) {
+        self.planes.fill(self.arch, gradient, self.geometry.output(), 1.0, source);
+        for plan in &self.plans {
+            plan.run(self.arch, source, None, result);
         }
     }
-    let images = result.par_chunks_exact_mut(g.inputs()).zip(gradient.par_chunks_exact(g.outputs()));
-    let buffer = || planes.buffer(g.channels[1], lanes);
-    images.zip(input.par_chunks_exact(g.inputs())).for_each_init(
-        buffer,
-        |source, ((result, gradient), input)| {
-            planes.fill(arch, gradient, g.output(), 1.0, source);
-            for plan in &plans {
-                plan.run(arch, source, None, result);
-            }
-            if slope != 1.0 {
-                arch.dispatch(Slopes { slope, inputs: input, gradients: result });
-            }
-        },
-    );
 }
 
 /// One axis of the gradient in the image: input `i` gets the outputs `q - t` through the taps `r + t stride`, where

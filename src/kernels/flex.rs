@@ -56,7 +56,7 @@ impl Differentiable for Flex {
         wanted: [bool; 3],
     ) -> [Option<Values>; 3] {
         let Saved { x, weight, geometry, slope } = saved;
-        let (x, weight, gradient) = (x.to_contiguous(), weight.to_contiguous(), gradient.to_contiguous());
+        let (x, weight, gradient) = (contiguous(x), contiguous(weight), contiguous(gradient));
         let [of_x, of_weight, of_bias] = wanted;
         let of_bias = of_bias.then(|| {
             computed([geometry.channels[1]], |result| {
@@ -69,10 +69,16 @@ impl Differentiable for Flex {
             })
         });
         let of_x = of_x.then(|| {
-            computed(x.shape().dims::<4>(), |result| {
-                let (weight, gradient) = (slice(&weight), slice(&gradient));
-                convolution::input_gradient(&geometry, slope, slice(&x), weight, gradient, result);
-            })
+            let (weight, gradient) = (slice(&weight), slice(&gradient));
+            if slope == 1.0 {
+                return computed(x.shape().dims::<4>(), |result| {
+                    convolution::input_gradient(&geometry, weight, gradient, result);
+                });
+            }
+            // Where nobody else holds the input by now, its gradient takes its place.
+            let mut x = x;
+            convolution::leaky_input_gradient(&geometry, slope, weight, gradient, x.storage_mut());
+            x
         });
         [of_x, of_weight, of_bias]
     }
@@ -81,9 +87,6 @@ impl Differentiable for Flex {
 /// What a thread takes at a time of an operation on every element. To ask another thread costs as much as some ten
 /// thousand of them.
 const CHUNK: usize = 1 << 16;
-
-/// Zeros that are written at once.
-const LINE: usize = 64;
 
 fn each(to: &mut [f32], from: &[f32], change: impl Fn(&mut f32, f32) + Sync) {
     let all = |to: &mut [f32], from: &[f32]| to.iter_mut().zip(from).for_each(|(to, from)| change(to, *from));
@@ -98,17 +101,7 @@ fn slice(values: &Values) -> &[f32] {
 }
 
 fn computed<const D: usize>(shape: [usize; D], compute: impl FnOnce(&mut [f32])) -> Values {
-    let count = shape.iter().product();
-    // By all threads: one alone would make the others wait.
-    let mut values: Vec<f32> = match count <= CHUNK {
-        true => vec![0.0; count],
-        false => {
-            let lines = rayon::iter::repeat_n([0.0; LINE], count.div_ceil(LINE)).with_min_len(CHUNK / LINE);
-            let mut zeros = lines.collect::<Vec<_>>().into_flattened();
-            zeros.truncate(count);
-            zeros
-        }
-    };
+    let mut values = vec![0.0; shape.iter().product()];
     compute(&mut values);
     Values::from_data(TensorData::new(values, shape))
 }

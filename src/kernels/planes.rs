@@ -99,11 +99,11 @@ impl WithSimd for Fill<'_> {
     }
 }
 
-/// Multiplies every gradient by the leaky ReLU's derivative at its input.
+/// Puts in the place of every input the gradient times the leaky ReLU's derivative there.
 pub struct Slopes<'a> {
     pub slope: f32,
-    pub inputs: &'a [f32],
-    pub gradients: &'a mut [f32],
+    pub inputs: &'a mut [f32],
+    pub gradients: &'a [f32],
 }
 
 impl WithSimd for Slopes<'_> {
@@ -111,8 +111,8 @@ impl WithSimd for Slopes<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        for (gradient, input) in self.gradients.iter_mut().zip(self.inputs) {
-            *gradient *= leaky_slope(*input, self.slope);
+        for (input, gradient) in self.inputs.iter_mut().zip(self.gradients) {
+            *input = gradient * leaky_slope(*input, self.slope);
         }
     }
 }
