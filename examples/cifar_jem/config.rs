@@ -4,7 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 use jem_core::error::Error;
+use jem_core::train::Saved;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::chains::{Moves, Starts};
 
 /// Train a joint energy model on CIFAR-10.
 ///
@@ -90,10 +94,10 @@ macro_rules! knobs {
 
         impl Recipe {
             /// The preset with the options that were given.
-            pub fn new(preset: Preset, knobs: &Knobs) -> Self {
+            pub fn new(preset: Preset, knobs: &Knobs) -> Result<Self, Error> {
                 let mut recipe = preset.recipe();
                 $(if let Some(value) = knobs.$name.clone() { recipe.$name = value; })*
-                recipe
+                recipe.with_fixed(knobs)
             }
         }
     };
@@ -128,13 +132,17 @@ knobs! {
     validation_per_class: usize,
     /// Images of each class to train on; 0 for all.
     train_per_class: usize,
+    /// How a chain moves.
+    sampler: Moves,
+    /// Where fresh chains start.
+    start: Starts,
     /// Steps of a chain, K.
     steps: usize,
     /// Step size of a chain.
     step_size: f64,
-    /// Noise of a chain.
+    /// Noise of a chain; --sampler proximal has none.
     noise: f64,
-    /// Clip of each element of a chain's gradient; 0 for none.
+    /// Clip of each element of a chain's gradient; 0 for none. With --sampler proximal it is 1 unless given.
     gradient_clip: f32,
     /// Samples in the replay buffer.
     buffer: usize,
@@ -207,6 +215,8 @@ impl Preset {
             labels_per_class: 0,
             validation_per_class: 500,
             train_per_class: 0,
+            sampler: Moves::Sgld,
+            start: Starts::Uniform,
             steps: 20,
             step_size: 1.0,
             noise: 0.01,
@@ -267,6 +277,18 @@ impl Preset {
 }
 
 impl Recipe {
+    /// The recipe of a saved run. Runs from before --sampler and --start had SGLD from uniform noise.
+    pub fn of(saved: &Saved) -> Result<Self, Error> {
+        let mut configuration = saved.progress.configuration.clone();
+        if let Some(values) = configuration.as_object_mut() {
+            for (name, before) in [("sampler", "sgld"), ("start", "uniform")] {
+                values.entry(name).or_insert_with(|| Value::from(before));
+            }
+        }
+        serde_json::from_value(configuration)
+            .map_err(|error| Error::checkpoint(&saved.path, format!("its configuration: {error}")))
+    }
+
     /// The channels of the CNN's layers.
     pub fn cnn_channels(&self) -> Result<Vec<usize>, Error> {
         if self.layers > 8 {

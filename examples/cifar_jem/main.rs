@@ -3,9 +3,11 @@
 //! ```text
 //! cargo run --release --example cifar_jem
 //! cargo run --release --example cifar_jem -- --preset paper --data DIR --download --device cuda
+//! cargo run --release --example cifar_jem -- --sampler proximal --start class-gaussian     as JEM++
 //! cargo run --release --example cifar_jem -- --help
 //! ```
 
+mod chains;
 mod config;
 mod model;
 mod report;

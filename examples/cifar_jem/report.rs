@@ -128,7 +128,7 @@ impl Reporter {
             ("Events of the guard", events.len().to_string()),
             ("Data", self.data.clone()),
             ("Network", format!("{:?}, {} parameters", recipe.network, view.model.num_params())),
-            ("Chains", format!("K = {}, step {}, noise {}", recipe.steps, recipe.step_size, recipe.noise)),
+            ("Chains", recipe.chains()),
             ("Buffer", format!("{} samples, ρ = {}", recipe.buffer, recipe.restart)),
             ("Preset, seed", format!("{:?}, {}", recipe.preset, recipe.seed)),
             ("jem-core", env!("CARGO_PKG_VERSION").to_owned()),

@@ -7,21 +7,24 @@ use burn::tensor::Device;
 use jem_core::data::{self, Archive, Augmentation, ImageLoader, ImageSet, LoaderConfig, Split, embedded};
 use jem_core::error::{Error, Result};
 use jem_core::noise::{Noise, NoiseMode, Stream};
-use jem_core::objectives::{JemConfig, NegativeKind};
-use jem_core::samplers::{ImproperSgldConfig, ReplayConfig};
+use jem_core::objectives::{Jem, JemConfig, NegativeKind};
+use jem_core::samplers::{Replay, ReplayConfig};
 use jem_core::schedule::Schedule;
 use jem_core::train::{
     CheckpointConfig, Checkpoints, GuardConfig, JsonLines, Policy, ProgressBar, Saved, Trainer,
     TrainerConfig, Validation,
 };
 
+use crate::chains::{Chain, Start};
 use crate::config::{Cli, OnDivergence, Recipe};
 use crate::model::{Network, device};
 use crate::report::Reporter;
 
-/// The three sets of a run.
+/// The sets of a run.
 struct Sets {
     train: ImageSet,
+    /// Those of `train` whose labels are known.
+    labelled: ImageSet,
     validation: Option<ImageSet>,
     test: ImageSet,
 }
@@ -32,9 +35,8 @@ pub fn run(cli: Cli) -> Result<()> {
     let checkpoints = cli.out.join("checkpoints");
     let saved = if cli.resume { Some(load(&checkpoints)?) } else { None };
     let recipe = match &saved {
-        Some(saved) => serde_json::from_value(saved.progress.configuration.clone())
-            .map_err(|error| Error::checkpoint(&saved.path, format!("its configuration: {error}")))?,
-        None => Recipe::new(cli.preset, &cli.knobs),
+        Some(saved) => Recipe::of(saved)?,
+        None => Recipe::new(cli.preset, &cli.knobs)?,
     };
     std::fs::create_dir_all(&cli.out).map_err(|source| Error::io(&cli.out, source))?;
 
@@ -82,7 +84,11 @@ fn sets(cli: &Cli, recipe: &Recipe, noise: &Noise) -> Result<Sets> {
         train = rest;
         validation = Some(held_out);
     }
-    Ok(Sets { train, validation, test })
+    let labelled = match recipe.labels_per_class {
+        0 => train.clone(),
+        count => train.take_per_class(count)?,
+    };
+    Ok(Sets { train, labelled, validation, test })
 }
 
 /// The folder of the official files, fetched into `folder` unless they are there.
@@ -103,7 +109,7 @@ fn fetched(cli: &Cli, folder: &Path) -> Result<PathBuf> {
     fetched
 }
 
-type Objective = jem_core::objectives::Jem<jem_core::samplers::Replay<jem_core::samplers::ImproperSgld>>;
+type Objective = Jem<Replay<Chain, Start>>;
 type CifarTrainer = Trainer<Network, jem_core::data::JointBatch<4>, Objective, ImageLoader>;
 
 fn trainer(cli: &Cli, recipe: &Recipe, sets: &Sets, device: &Device, from: u64) -> Result<CifarTrainer> {
@@ -115,11 +121,7 @@ fn trainer(cli: &Cli, recipe: &Recipe, sets: &Sets, device: &Device, from: u64) 
     let loader = LoaderConfig::new(recipe.batch)
         .with_labelled_batch(recipe.labelled_batch)
         .with_augmentation(augmentation);
-    let labelled = match recipe.labels_per_class {
-        0 => sets.train.clone(),
-        count => sets.train.take_per_class(count)?,
-    };
-    let loader = ImageLoader::new(sets.train.clone(), labelled, &loader, device)?;
+    let loader = ImageLoader::new(sets.train.clone(), sets.labelled.clone(), &loader, device)?;
     let per_epoch = jem_core::data::BatchSource::<_>::batches_per_epoch(&loader);
     let iterations = match recipe.iterations {
         0 => recipe.epochs * per_epoch,
@@ -155,7 +157,7 @@ fn trainer(cli: &Cli, recipe: &Recipe, sets: &Sets, device: &Device, from: u64) 
         None => (0..sets.train.num_classes()).map(|class| class.to_string()).collect(),
     };
     let reporter = Reporter::new(&cli.out, recipe, data, names, sets.train.range(), device)?;
-    let mut trainer = Trainer::new(objective(recipe, sets)?, loader, config)
+    let mut trainer = Trainer::new(objective(recipe, sets, device)?, loader, config)
         .with_learning_rate(rate)
         .with_guard(GuardConfig::new().with_policy(policy))
         .with_checkpoints(Checkpoints::open(checkpoints)?)
@@ -174,12 +176,7 @@ fn write_config(path: &Path, configuration: &serde_json::Value) -> Result<()> {
     std::fs::write(path, format!("{configuration:#}\n")).map_err(|source| Error::io(path, source))
 }
 
-fn objective(recipe: &Recipe, sets: &Sets) -> Result<Objective> {
-    let mut sampler =
-        ImproperSgldConfig::new().with_step_size(recipe.step_size).with_noise_scale(recipe.noise);
-    if recipe.gradient_clip > 0.0 {
-        sampler = sampler.with_gradient_clip(recipe.gradient_clip);
-    }
+fn objective(recipe: &Recipe, sets: &Sets, device: &Device) -> Result<Objective> {
     let classes = sets.train.num_classes();
     let blocks = if recipe.class_conditional { classes } else { 1 };
     let replay = ReplayConfig::new(sets.train.image_shape())
@@ -187,7 +184,7 @@ fn objective(recipe: &Recipe, sets: &Sets) -> Result<Objective> {
         .with_restart_probability(recipe.restart)
         .with_num_steps(recipe.steps)
         .with_class_blocks(blocks)
-        .init(sampler.init()?)?;
+        .init_from(Chain::new(recipe, sets.train.range())?, Start::new(recipe, &sets.labelled, device)?)?;
     let negatives = match recipe.class_conditional {
         true => NegativeKind::Conditional { num_classes: classes },
         false => NegativeKind::Marginal,

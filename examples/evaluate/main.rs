@@ -11,6 +11,9 @@
 //! written when it is done: the same command goes on with the parts that are missing.
 
 mod attacks;
+#[path = "../cifar_jem/chains.rs"]
+#[allow(dead_code)]
+mod chains;
 #[path = "../cifar_jem/config.rs"]
 #[allow(dead_code)]
 mod config;

@@ -10,7 +10,7 @@ use jem_core::eval::{
     frechet_distance, inception_score, nearest_neighbours,
 };
 use jem_core::noise::Noise;
-use jem_core::samplers::{ChainStart, Sampler, UniformStart};
+use jem_core::samplers::{ChainStart, Sampler};
 use jem_core::viz::grid;
 use serde::{Deserialize, Serialize};
 
@@ -42,11 +42,17 @@ pub fn by_class(
     let labels: Vec<usize> = (0..classes * per_class).map(|index| index / per_class).collect();
     let wanted = Wanted::OfClasses { model: joint, labels: &labels };
     let range = train.range();
-    let start = UniformStart::new(range.low(), range.high())?;
     let mut noise = Noise::host(settings.seed);
     let shape = train.image_shape();
-    let made =
-        fresh_chains(wanted, &subject.sampler, &start, &shape, settings.sample_steps, &mut noise, device)?;
+    let made = fresh_chains(
+        wanted,
+        &subject.sampler,
+        &subject.start,
+        &shape,
+        settings.sample_steps,
+        &mut noise,
+        device,
+    )?;
     let drawn =
         |images: &Tensor<4>, columns| grid(images, (range.low(), range.high()), columns, 2, 1)?.to_data_uri();
     let labels = made.labels.clone().unwrap_or_default();
@@ -157,9 +163,7 @@ pub fn chains(
     let energies = |x: Tensor<4>| -> Vec<f32> { joint.energy(x).into_data().iter::<f32>().collect() };
     let data = energies(test.tensor(&(0..test.len().min(200)).collect::<Vec<_>>(), device)?);
     let [channels, height, width] = test.image_shape();
-    let range = test.range();
-    let start = UniformStart::new(range.low(), range.high())?;
-    let x = start.draw([chains, channels, height, width], None, &mut noise, device);
+    let x = subject.start.draw([chains, channels, height, width], None, &mut noise, device);
     let mut state = subject.sampler.init(joint, x);
     let mut by_step = vec![energies(Sampler::<4>::position(&subject.sampler, &state))];
     for _ in 0..steps {

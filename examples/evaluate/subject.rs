@@ -11,10 +11,11 @@ use jem_core::eval::FeatureExtractor;
 use jem_core::nn::{CifarResNet, CifarResNetConfig, Normalized, WeightLayout, Weights, WideResNet};
 use jem_core::noise::Noise;
 use jem_core::pytorch;
-use jem_core::samplers::{ImproperSgld, ImproperSgldConfig, ReplayBuffer, ReplayConfig, SampleSource};
+use jem_core::samplers::{ImproperSgldConfig, ReplayBuffer, ReplayConfig, SampleSource, UniformStart};
 use jem_core::train::{Checkpoints, Saved};
 use serde_json::{Value, json};
 
+use crate::chains::{Chain, Start};
 use crate::config::Recipe;
 use crate::model::Network;
 use crate::options::Options;
@@ -49,7 +50,9 @@ pub struct Subject {
     /// The replay buffer that training left.
     pub buffer: Option<ReplayBuffer<4>>,
     /// The sampler of the training run.
-    pub sampler: ImproperSgld,
+    pub sampler: Chain,
+    /// Where its fresh chains start.
+    pub start: Start,
     /// Which model this is; results of another do not count.
     pub identity: Value,
     /// Where results go unless told otherwise.
@@ -77,18 +80,16 @@ pub fn load(options: &Options, sets: &Sets, device: &Device) -> Result<Subject> 
 }
 
 fn of_run(options: &Options, saved: Saved, sets: &Sets, device: &Device) -> Result<Subject> {
-    let configuration = saved.progress.configuration.clone();
-    let recipe: Recipe = serde_json::from_value(configuration.clone())
-        .map_err(|error| Error::checkpoint(&saved.path, format!("its configuration: {error}")))?;
+    let recipe = Recipe::of(&saved)?;
     let [channels, _, _] = sets.test.image_shape();
     let mut noise = Noise::host(0);
     let network = Network::new(&recipe, sets.test.num_classes(), channels, &mut noise, device)?;
-    let mut sampler =
-        ImproperSgldConfig::new().with_step_size(recipe.step_size).with_noise_scale(recipe.noise);
-    if recipe.gradient_clip > 0.0 {
-        sampler = sampler.with_gradient_clip(recipe.gradient_clip);
-    }
-    let sampler = sampler.init()?;
+    let sampler = Chain::new(&recipe, sets.test.range())?;
+    let labelled = match recipe.labels_per_class {
+        0 => sets.train.clone(),
+        count => sets.train.take_per_class(count)?,
+    };
+    let start = Start::new(&recipe, &labelled, device)?;
     let replay =
         ReplayConfig::new(sets.test.image_shape()).with_capacity(recipe.buffer).init(sampler.clone())?;
     let buffer = SampleSource::<4>::start(&replay, &mut noise, device)?;
@@ -104,7 +105,11 @@ fn of_run(options: &Options, saved: Saved, sets: &Sets, device: &Device) -> Resu
             None
         },
         sampler,
-        identity: json!({"checkpoint": saved.path, "iteration": saved.progress.iteration, "recipe": configuration}),
+        start,
+        identity: json!({
+            "checkpoint": saved.path, "iteration": saved.progress.iteration,
+            "recipe": saved.progress.configuration,
+        }),
         folder,
     })
 }
@@ -133,7 +138,8 @@ fn from_file(options: &Options, sets: &Sets, device: &Device) -> Result<Subject>
     Ok(Subject {
         model,
         buffer,
-        sampler: sampler.init()?,
+        sampler: Chain::Sgld(sampler.init()?),
+        start: Start::Uniform(UniformStart::new(sets.test.range().low(), sets.test.range().high())?),
         identity: json!({"checkpoint": path, "bytes": bytes}),
         folder: PathBuf::from("runs/evaluate"),
     })
