@@ -107,7 +107,8 @@
 //! | `cuda`, `rocm` | no | GPUs of NVIDIA and AMD |
 //! | `tch` | no | libtorch; deprecated by Burn, and here for the 0.22 line only |
 //! | `cpu` | no | Burn's compiling CPU backend; forwarded and untried, since it downloads LLVM while it builds |
-//! | `kernels` | yes | on `flex`, convolutions and leaky ReLUs of this crate; other devices keep Burn's |
+//! | `remote`, `remote-server` | no | a device of another machine through Burn, and the server that lends one |
+//! | `kernels` | yes | on `flex`, convolutions and leaky ReLUs of this crate; on `tch`, libtorch's own; other devices keep Burn's |
 //! | `pytorch` | yes | the module `pytorch` |
 //! | `viz` | yes | the module `viz` |
 //! | `progress` | yes | `train::ProgressBar` |
