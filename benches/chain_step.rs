@@ -11,12 +11,12 @@ use std::time::Instant;
 
 use burn::tensor::{Device, Tensor};
 use jem_core::energy::{EnergyModel, JointEnergy};
-use jem_core::nn::CnnConfig;
 use jem_core::noise::{Noise, Stream};
 use jem_core::samplers::{
     AnnealedLangevinConfig, ImproperSgldConfig, MalaConfig, NormalizedGradientConfig, ProximalSgldConfig,
     Sampler, SgldConfig, UlaConfig, UnderdampedLangevinConfig,
 };
+use jem_nn::CnnConfig;
 
 /// Energies and gradients that were made before: a step on it costs what a step adds.
 struct Made(Tensor<1>, Tensor<4>);

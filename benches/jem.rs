@@ -20,8 +20,8 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, Divan};
 use jem_core::data::JointBatch;
 use jem_core::energy::{Classifier, EnergyModel, JointEnergy};
-use jem_core::nn::{CnnConfig, MlpConfig, WideResNetConfig};
 use jem_core::noise::{Noise, Stream};
+use jem_nn::{CnnConfig, MlpConfig, WideResNetConfig};
 
 fn main() {
     Divan::default().max_time(Duration::from_secs(4)).sample_count(50).config_with_args().main();
@@ -265,7 +265,7 @@ mod leaky_relu {
 
     #[divan::bench]
     fn ours(bencher: Bencher<'_, '_>) {
-        measure(bencher, |x| jem_core::nn::leaky_relu(x, 0.2));
+        measure(bencher, |x| jem_nn::leaky_relu(x, 0.2));
     }
 
     #[divan::bench]

@@ -10,8 +10,8 @@ use burn::module::Module;
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::Conv2dConfig;
 use burn::tensor::Device;
-use jem_core::nn::{Activation, conv2d};
 use jem_core::noise::{Noise, Stream};
+use jem_nn::{Activation, conv2d};
 
 /// Channels in and out, size of the square image, stride, and how often the network has it.
 type Layer = (usize, usize, usize, usize, usize);

@@ -17,11 +17,11 @@ use burn::tensor::Device;
 use clap::Parser;
 use jem_core::data::JointBatch;
 use jem_core::energy::Classifier;
-use jem_core::nn::{CnnConfig, MlpConfig, WideResNetConfig};
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::JemConfig;
 use jem_core::samplers::{ImproperSgldConfig, ReplayConfig};
 use jem_core::train::{Control, Observer, Record, Trainer, TrainerConfig, View};
+use jem_nn::{CnnConfig, MlpConfig, WideResNetConfig};
 use support::Same;
 
 #[derive(Parser)]

@@ -18,7 +18,7 @@ use jem_core::energy::analytic::{Gaussian, Rings};
 use jem_core::energy::{Energy, EnergyModel, Mixture, Negation, Product};
 use jem_core::noise::{Noise, Stream};
 use jem_core::samplers::{MalaConfig, ParallelTemperingConfig, run as run_chains};
-use jem_core::viz::{Field, Heatmap, Picture, Report, grid};
+use jem_plot::{Field, Heatmap, Picture, Report, grid};
 
 /// Combine two energies in the plane.
 #[derive(Debug, Parser)]

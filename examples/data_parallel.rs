@@ -21,8 +21,7 @@ use burn::module::Module;
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
 use clap::Parser;
-use jem_core::data::{ImageLoader, ImageSet, LoaderConfig, digits};
-use jem_core::nn::CnnConfig;
+use jem_core::data::{ImageLoader, ImageSet, LoaderConfig};
 use jem_core::noise::Noise;
 use jem_core::objectives::JemConfig;
 use jem_core::samplers::{ImproperSgldConfig, ReplayConfig};
@@ -30,6 +29,8 @@ use jem_core::schedule::Schedule;
 use jem_core::train::{CheckpointConfig, Checkpoints, Trainer, TrainerConfig, validate};
 use jem_core::workers::{Workers, WorkersConfig};
 use jem_core::{Error, Result};
+use jem_data::digits;
+use jem_nn::CnnConfig;
 
 #[derive(Parser, Debug)]
 #[command(about = "One joint energy model trained by several processes.")]
@@ -185,7 +186,7 @@ fn sum_of_weights<M: Module>(model: &M) -> f64 {
     sum.0
 }
 
-fn report(model: &jem_core::nn::Cnn, test: &ImageSet, device: &Device) -> Result<()> {
+fn report(model: &jem_nn::Cnn, test: &ImageSet, device: &Device) -> Result<()> {
     let measured = validate(model, test, 256, device)?;
     println!("test accuracy {:.1} % on {} digits", 100.0 * measured.accuracy, test.len());
     Ok(())

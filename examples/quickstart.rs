@@ -11,12 +11,13 @@ use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor, activation};
 use clap::Parser;
 use jem_core::Result;
-use jem_core::data::{Augmentation, ImageLoader, ImageSet, LoaderConfig, digits};
+use jem_core::data::{Augmentation, ImageLoader, ImageSet, LoaderConfig};
 use jem_core::energy::{Classifier, EnergyModel, JointEnergy};
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::JemConfig;
 use jem_core::samplers::{ImproperSgldConfig, ReplayConfig};
 use jem_core::train::{Trainer, TrainerConfig, validate};
+use jem_data::digits;
 
 /// A network of the user's, in plain Burn.
 #[derive(Module, Debug)]

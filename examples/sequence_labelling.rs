@@ -16,10 +16,10 @@ use jem_core::Result;
 use jem_core::data::BatchSource;
 use jem_core::energy::Classifier;
 use jem_core::inference::{Chain, ChainEnergy};
-use jem_core::nn::{Mlp, MlpConfig};
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::energy_based::{EblLoss, EnergyBased, Labellings, SequenceBatch};
 use jem_core::train::{Trainer, TrainerConfig};
+use jem_nn::{Mlp, MlpConfig};
 use rand::RngExt;
 use rand_distr::StandardNormal;
 

@@ -145,17 +145,17 @@ impl Error {
 }
 
 /// `Ok` if `allowed_when` holds, else a configuration error that names the field.
-pub(crate) fn ensure(allowed_when: bool, field: &str, value: impl Display, allowed: &str) -> Result<()> {
+pub fn ensure(allowed_when: bool, field: &str, value: impl Display, allowed: &str) -> Result<()> {
     if allowed_when { Ok(()) } else { Err(Error::config(field, value, allowed)) }
 }
 
 /// `Ok` for a finite number above 0.
-pub(crate) fn ensure_positive<T: Float + Display>(field: &str, value: T) -> Result<()> {
+pub fn ensure_positive<T: Float + Display>(field: &str, value: T) -> Result<()> {
     ensure(value.is_finite() && value > T::zero(), field, value, "a finite number > 0")
 }
 
 /// `Ok` for a finite number that is not below 0.
-pub(crate) fn ensure_not_negative<T: Float + Display>(field: &str, value: T) -> Result<()> {
+pub fn ensure_not_negative<T: Float + Display>(field: &str, value: T) -> Result<()> {
     ensure(value.is_finite() && value >= T::zero(), field, value, "a finite number >= 0")
 }
 

@@ -23,7 +23,7 @@
 //! use burn::tensor::{Device, Tensor, activation};
 //! use jem_core::data::{LoaderConfig, Toy, VectorLoader};
 //! use jem_core::energy::{Classifier, EnergyModel, JointEnergy};
-//! use jem_core::nn::linear;
+//! use jem_nn::linear;
 //! use jem_core::noise::{Noise, Stream};
 //! use jem_core::objectives::JemConfig;
 //! use jem_core::samplers::{ImproperSgldConfig, ReplayConfig, UniformStart};
@@ -89,11 +89,7 @@
 //! | [`objectives`] | [`Objective`](objectives::Objective) and the joint objective [`Jem`](objectives::Jem); the losses of [energy-based learning](objectives::energy_based), score matching, noise-contrastive estimation |
 //! | [`inference`] | the answer of lowest energy: exhaustion, descent, min-sum on chains; free energies |
 //! | [`train`] | [`Trainer`](train::Trainer), checkpoints with exact resume, the divergence guard, observers, validation |
-//! | [`eval`] | calibration, out-of-distribution scores, attacks, samples and their distances, log Z, chain diagnostics |
 //! | [`data`] | CIFAR, IDX (MNIST), embedded CIFAR-10 subset and digits, toy distributions; augmentation and loaders |
-//! | [`nn`] | WideResNet without batch norm, a small CNN, an MLP, a ResNet for CIFAR; layers with weights from a seed; weights by name; input normalisation |
-//! | `pytorch` | checkpoints of the reference code and state dicts of PyTorch; needs the feature `pytorch` |
-//! | `viz` | image grids, charts, heat maps, an HTML report; needs the feature `viz` |
 //! | [`workers`] | several processes or machines that train one model |
 //! | [`noise`], [`schedule`], [`persist`], [`math`], [`error`] | random streams, values that change with the step, state as tensors, numerics, errors |
 //! | [`guide`] | the formulas that are implemented, with their defaults and sources |
@@ -108,11 +104,6 @@
 //! | `tch` | no | libtorch; deprecated by Burn, and here for the 0.22 line only |
 //! | `cpu` | no | Burn's compiling CPU backend; forwarded and untried, since it downloads LLVM while it builds |
 //! | `remote`, `remote-server` | no | a device of another machine through Burn, and the server that lends one |
-//! | `kernels` | yes | on `flex`, convolutions and leaky ReLUs of this crate; on `tch`, libtorch's own; other devices keep Burn's |
-//! | `pytorch` | yes | the module `pytorch` |
-//! | `viz` | yes | the module `viz` |
-//! | `progress` | yes | `train::ProgressBar` |
-//! | `download` | yes | `data::Archive`, which fetches the official CIFAR archives |
 //!
 //! Nothing that you call names a backend: the crate follows the [`Device`](burn::tensor::Device) that tensors are made
 //! on. Without any backend feature the crate builds, and your own `burn` dependency brings one.
@@ -122,22 +113,14 @@
 pub mod data;
 pub mod energy;
 pub mod error;
-pub mod eval;
 pub mod inference;
-#[cfg(feature = "kernels")]
-mod kernels;
 pub mod math;
-pub mod nn;
 pub mod noise;
 pub mod objectives;
 pub mod persist;
-#[cfg(feature = "pytorch")]
-pub mod pytorch;
 pub mod samplers;
 pub mod schedule;
 pub mod train;
-#[cfg(feature = "viz")]
-pub mod viz;
 pub mod workers;
 
 pub mod guide {
@@ -165,7 +148,6 @@ mod pages {
     struct Evaluating;
     #[doc = include_str!("../docs/scaling.md")]
     struct Scaling;
-    #[cfg(feature = "pytorch")]
     #[doc = include_str!("../docs/your-own-classifier.md")]
     struct YourOwnClassifier;
 }

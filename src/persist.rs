@@ -1,6 +1,6 @@
 //! State as named tensors, so that a checkpoint can hold it in a file that any language reads.
 
-pub(crate) mod files;
+pub mod files;
 
 use std::collections::BTreeMap;
 

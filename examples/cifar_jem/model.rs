@@ -4,8 +4,8 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use jem_core::energy::Classifier;
 use jem_core::error::{Error, Result};
-use jem_core::nn::{Cnn, CnnConfig, Norm, WideResNet, WideResNetConfig};
 use jem_core::noise::Noise;
+use jem_nn::{Cnn, CnnConfig, Norm, WideResNet, WideResNetConfig};
 
 use crate::config::{Architecture, Recipe};
 

@@ -11,7 +11,7 @@ use jem_core::error::{Error, Result};
 use jem_core::objectives::{Loss, terms};
 use jem_core::samplers::ReplayBuffer;
 use jem_core::train::{Control, GRADIENT_NORM, Observer, Record, StepRecord, Values, View, read_records};
-use jem_core::viz::{BarChart, Chart, Picture, Report, grid};
+use jem_plot::{BarChart, Chart, Picture, Report, grid};
 
 use crate::config::Recipe;
 use crate::model::Network;

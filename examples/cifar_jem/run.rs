@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
-use jem_core::data::{self, Archive, Augmentation, ImageLoader, ImageSet, LoaderConfig, Split, embedded};
+use jem_core::data::{Augmentation, ImageLoader, ImageSet, LoaderConfig, Split};
 use jem_core::error::{Error, Result};
 use jem_core::noise::{Noise, NoiseMode, Stream};
 use jem_core::objectives::{Jem, JemConfig, NegativeKind};
 use jem_core::samplers::{Replay, ReplayConfig};
 use jem_core::schedule::Schedule;
 use jem_core::train::{
-    CheckpointConfig, Checkpoints, GuardConfig, JsonLines, Policy, ProgressBar, Saved, Trainer,
-    TrainerConfig, Validation,
+    CheckpointConfig, Checkpoints, GuardConfig, JsonLines, Policy, Saved, Trainer, TrainerConfig, Validation,
 };
+use jem_data::{Archive, embedded};
+use jem_plot::ProgressBar;
 
 use crate::chains::{Chain, Start};
 use crate::config::{Cli, OnDivergence, Recipe};
@@ -70,8 +71,8 @@ fn load(folder: &Path) -> Result<Saved> {
 /// The sets: the official files if a folder is given, else the embedded subset.
 fn sets(cli: &Cli, recipe: &Recipe, noise: &Noise) -> Result<Sets> {
     let Split { mut train, test } = match &cli.data {
-        Some(folder) if cli.download => data::open(fetched(cli, folder)?)?,
-        Some(folder) => data::open(folder)?,
+        Some(folder) if cli.download => jem_data::open(fetched(cli, folder)?)?,
+        Some(folder) => jem_data::open(folder)?,
         None => embedded::cifar10()?,
     };
     if recipe.train_per_class > 0 {

@@ -6,11 +6,11 @@ use burn::tensor::Device;
 use jem_core::data::{ImageLoader, JointBatch, LoaderConfig, Split, label_tensor};
 use jem_core::energy::Classifier;
 use jem_core::inference::EnergyTable;
-use jem_core::nn::{Activation, Mlp, MlpConfig};
 use jem_core::noise::Noise;
 use jem_core::objectives::energy_based::{AnswerEnergies, AnswerSet, EblLoss, EnergyBased};
 use jem_core::train::{Trainer, TrainerConfig};
 use jem_core::{Error, Result};
+use jem_nn::{Activation, Mlp, MlpConfig};
 
 use crate::model::ConditionalMlp;
 use crate::{BATCH, CLASSES, Options, PAIRS};

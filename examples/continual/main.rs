@@ -24,8 +24,8 @@ use std::path::PathBuf;
 use burn::tensor::Device;
 use clap::Parser;
 use clap::builder::RangedU64ValueParser;
-use jem_core::data::digits;
 use jem_core::{Error, Result};
+use jem_data::digits;
 
 use crate::learn::{Learnt, METHODS, run_method};
 use crate::report::Row;

@@ -6,8 +6,8 @@ use burn::tensor::{Device, Int, Tensor, activation};
 use jem_core::Result;
 use jem_core::energy::{Classifier, ConditionalEnergy};
 use jem_core::math::per_sample;
-use jem_core::nn::linear;
 use jem_core::noise::{Noise, Stream};
+use jem_nn::linear;
 
 use crate::CLASSES;
 

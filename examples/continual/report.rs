@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use jem_core::viz::{Chart, Report};
 use jem_core::{Error, Result};
+use jem_plot::{Chart, Report};
 use serde_json::{Value, json};
 
 use crate::learn::{Learnt, Method};

@@ -16,8 +16,8 @@ mod train;
 
 use clap::Parser;
 use jem_core::Result;
-use jem_core::data::digits;
 use jem_core::noise::Noise;
+use jem_data::digits;
 
 fn run(options: &options::Options) -> Result<()> {
     let device = burn::tensor::Device::default();

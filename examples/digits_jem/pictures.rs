@@ -6,7 +6,7 @@ use jem_core::data::{ImageSet, PixelRange, label_tensor};
 use jem_core::energy::{Classifier, EnergyModel, JointEnergy};
 use jem_core::noise::{Noise, Stream};
 use jem_core::samplers::{ReplayBuffer, Sampler, run};
-use jem_core::viz::{Picture, grid};
+use jem_plot::{Picture, grid};
 use rand::seq::SliceRandom;
 
 /// What is drawn for pictures and comparisons, apart from training.

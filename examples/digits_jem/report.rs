@@ -8,7 +8,7 @@ use jem_core::energy::JointEnergy;
 use jem_core::noise::Noise;
 use jem_core::objectives::terms;
 use jem_core::train::{GRADIENT_NORM, Record, read_records, validate};
-use jem_core::viz::{BarChart, Chart, Histogram, Report};
+use jem_plot::{BarChart, Chart, Histogram, Report};
 
 use crate::options::Options;
 use crate::pictures;

@@ -4,12 +4,13 @@ use burn::optim::AdamConfig;
 use burn::tensor::Device;
 use jem_core::Result;
 use jem_core::data::{Augmentation, ImageLoader, ImageSet, LoaderConfig};
-use jem_core::nn::{Activation, Mlp, MlpConfig};
 use jem_core::noise::Noise;
 use jem_core::objectives::{JemConfig, NegativeKind};
 use jem_core::samplers::{ImproperSgld, ImproperSgldConfig, ReplayBuffer, ReplayConfig};
 use jem_core::schedule::Schedule;
-use jem_core::train::{JsonLines, ProgressBar, TrainState, Trainer, TrainerConfig};
+use jem_core::train::{JsonLines, TrainState, Trainer, TrainerConfig};
+use jem_nn::{Activation, Mlp, MlpConfig};
+use jem_plot::ProgressBar;
 
 use crate::options::Options;
 

@@ -7,8 +7,8 @@ use indicatif::ProgressBar;
 use jem_core::data::ImageSet;
 use jem_core::energy::JointEnergy;
 use jem_core::error::Result;
-use jem_core::eval::attack::{Defence, Norm, PgdConfig, RefinedConfig, RobustAccuracy, RobustAccuracyConfig};
 use jem_core::noise::Noise;
+use jem_eval::attack::{Defence, Norm, PgdConfig, RefinedConfig, RobustAccuracy, RobustAccuracyConfig};
 
 use crate::detection::BATCH;
 use crate::ledger::Ledger;
@@ -55,7 +55,7 @@ pub fn curves(
             let name = format!("attack: {norm:?}, {defence}");
             let result = ledger.part(&name, || {
                 let bar = ProgressBar::new(0);
-                let mut watch = |progress: jem_core::eval::Progress| {
+                let mut watch = |progress: jem_eval::Progress| {
                     bar.set_length(progress.total as u64);
                     bar.set_position(progress.done as u64);
                     ControlFlow::Continue(())

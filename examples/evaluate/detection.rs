@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use jem_core::data::ImageSet;
 use jem_core::energy::JointEnergy;
 use jem_core::error::Result;
-use jem_core::eval::{
+use jem_eval::{
     Binning, LabelledLogits, OodDetector, Predictions, ReliabilityBin, RocCurve, Score, Temperature, predict,
     score_set,
 };
@@ -107,7 +107,7 @@ pub fn detection(
     device: &Device,
 ) -> Result<DetectionTable> {
     let inside = score_set(joint, test, &SCORES, BATCH, device)?;
-    let of = |table: &jem_core::eval::ScoreTable, score| table.get(score).unwrap_or_default().to_vec();
+    let of = |table: &jem_eval::ScoreTable, score| table.get(score).unwrap_or_default().to_vec();
     let mut table = DetectionTable {
         rows: Vec::new(),
         log_density: vec![("test images".to_owned(), of(&inside, Score::LogDensity))],

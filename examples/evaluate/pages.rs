@@ -2,8 +2,8 @@
 
 use jem_core::data::ImageSet;
 use jem_core::error::Result;
-use jem_core::eval::attack::Norm;
-use jem_core::viz::{BarChart, Chart, Histogram, Report};
+use jem_eval::attack::Norm;
+use jem_plot::{BarChart, Chart, Histogram, Report};
 use serde_json::Value;
 
 use crate::attacks::Curve;
@@ -221,7 +221,7 @@ impl Pages {
 
     fn chain_curves(&self, report: Report) -> Result<Report> {
         let points = self.chains.energies.points();
-        let of = |value: fn(&jem_core::eval::EnergyPoint) -> f64| {
+        let of = |value: fn(&jem_eval::EnergyPoint) -> f64| {
             points.iter().map(move |point| (point.step as f64, value(point)))
         };
         let chart = Chart::new("Energy along fresh chains", "step", "E(x), nats")

@@ -5,7 +5,7 @@ use burn::tensor::{Device, Tensor, activation};
 use jem_core::data::PixelRange;
 use jem_core::energy::{Classifier, JointEnergy};
 use jem_core::error::{Error, Result};
-use jem_core::eval::FeatureExtractor;
+use jem_eval::FeatureExtractor;
 use serde_json::json;
 
 use crate::detection::{classification, detection};

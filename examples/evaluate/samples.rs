@@ -4,14 +4,14 @@ use burn::tensor::{Device, Tensor};
 use jem_core::data::ImageSet;
 use jem_core::energy::{Classifier, EnergyModel, JointEnergy};
 use jem_core::error::Result;
-use jem_core::eval::generate::{BufferChoice, FromBufferConfig, Wanted, fresh_chains};
-use jem_core::eval::{
+use jem_core::noise::Noise;
+use jem_core::samplers::{ChainStart, Sampler};
+use jem_eval::generate::{BufferChoice, FromBufferConfig, Wanted, fresh_chains};
+use jem_eval::{
     ChainSet, ClassProbabilities, EnergyTrace, FeatureExtractor, Features, GaussianFit, KernelDistanceConfig,
     frechet_distance, inception_score, nearest_neighbours,
 };
-use jem_core::noise::Noise;
-use jem_core::samplers::{ChainStart, Sampler};
-use jem_core::viz::grid;
+use jem_plot::grid;
 use serde::{Deserialize, Serialize};
 
 use crate::detection::BATCH;

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use jem_core::data::{self, ImageSet, RecordFormat, Split, embedded, idx};
+use jem_core::data::{ImageSet, Split};
 use jem_core::error::{Error, Result};
-use jem_core::eval::interpolated;
 use jem_core::noise::{Noise, Stream};
+use jem_data::{RecordFormat, embedded, idx};
+use jem_eval::interpolated;
 use rand::RngExt;
 
 use crate::options::Options;
@@ -23,7 +24,7 @@ pub struct Sets {
 /// The sets that the command line asks for.
 pub fn load(options: &Options) -> Result<Sets> {
     let Split { train, test } = match &options.data {
-        Some(folder) => data::open(folder)?,
+        Some(folder) => jem_data::open(folder)?,
         None => embedded::cifar10()?,
     };
     let test = match options.settings.test_images {

@@ -7,12 +7,12 @@ use burn::tensor::{Device, Tensor};
 use jem_core::data::PixelRange;
 use jem_core::energy::Classifier;
 use jem_core::error::{Error, Result};
-use jem_core::eval::FeatureExtractor;
-use jem_core::nn::{CifarResNet, CifarResNetConfig, Normalized, WeightLayout, Weights, WideResNet};
 use jem_core::noise::Noise;
-use jem_core::pytorch;
 use jem_core::samplers::{ImproperSgldConfig, ReplayBuffer, ReplayConfig, SampleSource, UniformStart};
 use jem_core::train::{Checkpoints, Saved};
+use jem_eval::FeatureExtractor;
+use jem_nn::pytorch;
+use jem_nn::{CifarResNet, CifarResNetConfig, Normalized, WeightLayout, Weights, WideResNet};
 use serde_json::{Value, json};
 
 use crate::chains::{Chain, Start};

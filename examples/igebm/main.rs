@@ -17,15 +17,16 @@ mod uses;
 
 use clap::Parser;
 use jem_core::Result;
-use jem_core::data::{self, PixelRange, Split, embedded};
+use jem_core::data::{PixelRange, Split};
 use jem_core::noise::Noise;
+use jem_data::embedded;
 
 fn run(asked: options::Options) -> Result<()> {
     let device = burn::tensor::Device::default();
     std::fs::create_dir_all(&asked.out).map_err(|source| jem_core::Error::io(&asked.out, source))?;
     let (options, saved) = train::continued(asked)?;
     let Split { train, test } = match &options.data {
-        Some(folder) => data::open(folder)?,
+        Some(folder) => jem_data::open(folder)?,
         None => embedded::cifar10()?,
     };
     // The chains live in the unit box.

@@ -7,7 +7,7 @@ use jem_core::data::ImageSet;
 use jem_core::noise::Noise;
 use jem_core::objectives::{Loss, terms};
 use jem_core::train::{GRADIENT_NORM, Record, read_records};
-use jem_core::viz::{Chart, Picture, Report, grid};
+use jem_plot::{Chart, Picture, Report, grid};
 
 use crate::options::Options;
 use crate::train::{State, sampler};

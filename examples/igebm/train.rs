@@ -3,16 +3,16 @@
 use burn::tensor::Device;
 use jem_core::data::{Augmentation, ImageLoader, ImageSet, LoaderConfig};
 use jem_core::error::{Error, Result};
-use jem_core::nn::{EnergyResNet, EnergyResNetConfig, SpectralNormConfig};
 use jem_core::noise::Noise;
 use jem_core::objectives::contrastive_divergence::{
     ContrastiveDivergenceConfig, LastStepConfig, NegativeLabels,
 };
 use jem_core::samplers::{FifoBuffer, FifoReplayConfig, ImproperSgld, ImproperSgldConfig, Langevin};
 use jem_core::train::{
-    CheckpointConfig, Checkpoints, ClippedAdamConfig, JsonLines, ProgressBar, Saved, TrainState, Trainer,
-    TrainerConfig,
+    CheckpointConfig, Checkpoints, ClippedAdamConfig, JsonLines, Saved, TrainState, Trainer, TrainerConfig,
 };
+use jem_nn::{EnergyResNet, EnergyResNetConfig, SpectralNormConfig};
+use jem_plot::ProgressBar;
 
 use crate::options::Options;
 

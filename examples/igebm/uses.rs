@@ -5,11 +5,11 @@ use burn::tensor::{Device, Tensor};
 use jem_core::Result;
 use jem_core::data::{ImageSet, label_tensor};
 use jem_core::energy::{EnergyClassifier, Given, JointEnergy};
-use jem_core::eval::attack::{Defence, Norm, RefinedGivenConfig};
-use jem_core::eval::{RocCurve, Score, interpolated, score_set};
-use jem_core::nn::EnergyResNet;
 use jem_core::noise::{Noise, Stream};
 use jem_core::samplers::{FifoBuffer, ImproperSgld, Neighbourhood, run};
+use jem_eval::attack::{Defence, Norm, RefinedGivenConfig};
+use jem_eval::{RocCurve, Score, interpolated, score_set};
+use jem_nn::EnergyResNet;
 use rand::RngExt;
 
 /// How far refinement may go in each pixel.

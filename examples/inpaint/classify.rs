@@ -4,11 +4,9 @@ use burn::tensor::{Device, Tensor};
 use jem_core::Result;
 use jem_core::data::ImageSet;
 use jem_core::energy::{Classifier, JointEnergy};
-use jem_core::eval::attack::{
-    Defence, Norm, PgdConfig, RefinedConfig, RefinedGivenConfig, RobustAccuracyConfig,
-};
 use jem_core::noise::Noise;
 use jem_core::samplers::{Neighbourhood, Sampler};
+use jem_eval::attack::{Defence, Norm, PgdConfig, RefinedConfig, RefinedGivenConfig, RobustAccuracyConfig};
 
 use crate::guesses::{Pixels, images};
 use crate::options::Options;

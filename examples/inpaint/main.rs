@@ -31,10 +31,10 @@ mod train;
 
 use burn::tensor::Device;
 use clap::Parser;
-use jem_core::data::digits;
 use jem_core::energy::JointEnergy;
 use jem_core::noise::Noise;
 use jem_core::{Error, Result};
+use jem_data::digits;
 
 fn run(options: &options::Options) -> Result<()> {
     let device = Device::default();

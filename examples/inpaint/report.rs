@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 use jem_core::data::{ImageSet, PixelRange};
 use jem_core::error::{Error, Result};
-use jem_core::viz::{Chart, Picture, Report, grid};
+use jem_plot::{Chart, Picture, Report, grid};
 
 use crate::classify::{ATTACK_STEPS, ATTACKED, ATTACKS, RADIUS, Rule, STEPS as REFINEMENT_STEPS};
 use crate::cross::Stage;

@@ -7,14 +7,13 @@ use burn::optim::AdamConfig;
 use burn::tensor::Device;
 use jem_core::data::{Augmentation, ImageLoader, LoaderConfig, Split};
 use jem_core::error::{Error, Result};
-use jem_core::nn::{Activation, Mlp, MlpConfig};
 use jem_core::noise::Noise;
 use jem_core::objectives::JemConfig;
 use jem_core::samplers::{ImproperSgld, ImproperSgldConfig, ReplayConfig};
 use jem_core::schedule::Schedule;
-use jem_core::train::{
-    CheckpointConfig, Checkpoints, JsonLines, ProgressBar, Trainer, TrainerConfig, validate,
-};
+use jem_core::train::{CheckpointConfig, Checkpoints, JsonLines, Trainer, TrainerConfig, validate};
+use jem_nn::{Activation, Mlp, MlpConfig};
+use jem_plot::ProgressBar;
 
 use crate::options::{Options, Recipe};
 

@@ -10,7 +10,7 @@ use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::energy_based::{Candidates, EblLoss, EnergyBased, PairBatch};
 use jem_core::schedule::Schedule;
 use jem_core::train::{JsonLines, Record, Trainer, TrainerConfig, read_records};
-use jem_core::viz::Field;
+use jem_plot::Field;
 use rand::RngExt;
 
 use crate::Options;

@@ -5,8 +5,8 @@ use burn::tensor::{Device, Tensor};
 use jem_core::Result;
 use jem_core::energy::Classifier;
 use jem_core::inference::PairEnergy;
-use jem_core::nn::{Activation, Mlp, MlpConfig};
 use jem_core::noise::Noise;
+use jem_nn::{Activation, Mlp, MlpConfig};
 
 /// Implicit regression: E(x, y) = ‖A(x) - B(y)‖² / 2. It is flat wherever B is constant.
 #[derive(Module, Debug)]

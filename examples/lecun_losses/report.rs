@@ -4,7 +4,7 @@ use jem_core::Result;
 use jem_core::objectives::Loss;
 use jem_core::objectives::energy_based::{Margin, ebl_terms};
 use jem_core::train::Record;
-use jem_core::viz::{Chart, Heatmap, Report};
+use jem_plot::{Chart, Heatmap, Report};
 
 use crate::Options;
 use crate::learn::{Pairs, Surface};

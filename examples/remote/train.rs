@@ -5,8 +5,7 @@ use std::time::Instant;
 use burn::module::Module;
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
-use jem_core::data::{ImageLoader, LoaderConfig, digits};
-use jem_core::nn::CnnConfig;
+use jem_core::data::{ImageLoader, LoaderConfig};
 use jem_core::noise::{Noise, NoiseMode};
 use jem_core::objectives::JemConfig;
 use jem_core::samplers::{BufferPlace, ImproperSgldConfig, ReplayConfig};
@@ -16,6 +15,8 @@ use jem_core::train::{
     validate,
 };
 use jem_core::{Error, Result};
+use jem_data::digits;
+use jem_nn::CnnConfig;
 
 use crate::Options;
 

@@ -1,8 +1,8 @@
 //! What the chains are worth: whether they agree, how much they tell, and how far they are from the law.
 
 use burn::tensor::Tensor;
-use jem_core::eval::{ChainSet, ChainSummary};
 use jem_core::{Error, Result};
+use jem_eval::{ChainSet, ChainSummary};
 
 use crate::methods::{Chains, SPACING};
 use crate::targets::Target;

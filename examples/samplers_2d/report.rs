@@ -2,7 +2,7 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 use jem_core::Result;
-use jem_core::viz::{Field, Heatmap, Picture, Report, grid};
+use jem_plot::{Field, Heatmap, Picture, Report, grid};
 
 use crate::Options;
 use crate::measure::{Block, Measured, Point};

@@ -7,13 +7,13 @@ use burn::optim::AdamConfig;
 use burn::tensor::Device;
 use jem_core::Result;
 use jem_core::data::{Augmentation, JointBatch, LoaderConfig, VectorLoader, VectorSet};
-use jem_core::nn::{Activation, Mlp, MlpConfig};
 use jem_core::noise::Noise;
 use jem_core::objectives::score_matching::{DenoisingScoreMatchingConfig, SlicedScoreMatchingConfig};
 use jem_core::objectives::{DiagonalGaussian, JemConfig, NoiseContrastive, Objective, WithNormaliser};
 use jem_core::samplers::{ImproperSgldConfig, ReplayConfig, UniformStart};
 use jem_core::schedule::Schedule;
 use jem_core::train::{Trainer, TrainerConfig};
+use jem_nn::{Activation, Mlp, MlpConfig};
 
 use crate::Options;
 

@@ -4,8 +4,8 @@ use burn::tensor::Device;
 use jem_core::Result;
 use jem_core::data::VectorSet;
 use jem_core::energy::{EnergyModel, JointEnergy};
-use jem_core::eval::{GridDensity, GridQuadrature};
-use jem_core::viz::{BarChart, Field, Heatmap, Report, Sheet};
+use jem_eval::{GridDensity, GridQuadrature};
+use jem_plot::{BarChart, Field, Heatmap, Report, Sheet};
 use serde_json::json;
 
 use crate::Options;

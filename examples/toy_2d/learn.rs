@@ -5,12 +5,13 @@ use burn::optim::AdamConfig;
 use burn::tensor::Device;
 use jem_core::Result;
 use jem_core::data::{Augmentation, LoaderConfig, VectorLoader, VectorSet};
-use jem_core::nn::{Activation, Mlp, MlpConfig};
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::JemConfig;
 use jem_core::samplers::{ImproperSgld, ImproperSgldConfig, ReplayBuffer, ReplayConfig, UniformStart};
 use jem_core::schedule::Schedule;
-use jem_core::train::{JsonLines, ProgressBar, Trainer, TrainerConfig};
+use jem_core::train::{JsonLines, Trainer, TrainerConfig};
+use jem_nn::{Activation, Mlp, MlpConfig};
+use jem_plot::ProgressBar;
 
 use crate::Options;
 

@@ -8,7 +8,7 @@ use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::terms;
 use jem_core::samplers::{Sampler, run};
 use jem_core::train::{Record, read_records, validate};
-use jem_core::viz::{Chart, Field, Heatmap, Report};
+use jem_plot::{Chart, Field, Heatmap, Report};
 
 use crate::Options;
 use crate::learn::{Learnt, SIDE, sampler};

@@ -3,12 +3,12 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use jem_core::Result;
-use jem_core::eval::{GridDensity, GridQuadrature};
 use jem_core::noise::Noise;
 use jem_core::samplers::{
     Inpainting, Mala, MalaConfig, Mppi, MppiConfig, ParallelTempering, ParallelTemperingConfig, run,
 };
 use jem_core::schedule::Schedule;
+use jem_eval::{GridDensity, GridQuadrature};
 
 use crate::learn::{Pairs, points, tensor};
 use crate::models::{FeedForward, WindowEnergy, clamped};

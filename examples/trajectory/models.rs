@@ -4,8 +4,8 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use jem_core::Result;
 use jem_core::energy::{Clamp, Classifier, EnergyModel};
-use jem_core::nn::{Mlp, MlpConfig};
 use jem_core::noise::Noise;
+use jem_nn::{Mlp, MlpConfig};
 
 /// E(x_t, x_{t+1}), a network of both states: p(x_{t+1} | x_t) ∝ exp(-E(x_t, x_{t+1})).
 #[derive(Module, Debug)]

@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 use jem_core::Result;
 use jem_core::noise::Noise;
-use jem_core::viz::{Field, Heatmap, Report, Sheet};
+use jem_plot::{Field, Heatmap, Report, Sheet};
 use serde_json::json;
 
 use crate::learn::{points, tensor};

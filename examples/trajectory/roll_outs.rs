@@ -2,8 +2,8 @@
 
 use burn::tensor::{Device, Tensor};
 use jem_core::Result;
-use jem_core::eval::{Features, GaussianFit, frechet_distance, kernel_distance};
 use jem_core::noise::{Noise, Stream};
+use jem_eval::{Features, GaussianFit, frechet_distance, kernel_distance};
 
 use crate::Options;
 use crate::learn::{points, tensor};

@@ -147,7 +147,8 @@ impl Default for Augmentation {
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::{data::GaussianNoise, noise::Noise};
+/// use jem_core::data::GaussianNoise;
+/// use jem_core::noise::Noise;
 /// let x = Tensor::<4>::zeros([8, 3, 4, 4], &Device::default());
 /// let noisy = GaussianNoise::new(0.03)?.apply(x, &mut Noise::host(1));
 /// assert!(noisy.abs().max().into_scalar::<f32>() < 0.3);

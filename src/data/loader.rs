@@ -96,7 +96,8 @@ impl Default for LoaderConfig {
 ///
 /// ```
 /// use burn::tensor::Device;
-/// use jem_core::data::{BatchSource, ImageLoader, LoaderConfig, digits};
+/// use jem_core::data::{BatchSource, ImageLoader, LoaderConfig};
+/// use jem_data::digits;
 /// use jem_core::noise::Noise;
 ///
 /// let train = digits::digits()?.train;

@@ -186,7 +186,7 @@ impl<const D: usize, C: Classifier<D>> ConditionalEnergy<D> for JointEnergy<C> {
 }
 
 /// Entry `labels[i]` of row i: `[batch, classes]` and `[batch]` to `[batch]`.
-pub(crate) fn chosen(rows: Tensor<2>, labels: Tensor<1, Int>) -> Tensor<1> {
+pub fn chosen(rows: Tensor<2>, labels: Tensor<1, Int>) -> Tensor<1> {
     rows.gather(1, labels.unsqueeze_dim(1)).squeeze_dim(1)
 }
 

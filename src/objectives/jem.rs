@@ -7,7 +7,7 @@ use burn::tensor::{Device, Int, Tensor, activation};
 use rand::RngExt;
 
 use super::jem_config::{JemConfig, NegativeKind, terms};
-use super::{Loss, Objective};
+use super::{Loss, Objective, Watch};
 use crate::data::{JointBatch, label_tensor};
 use crate::energy::{Classifier, ConditionalEnergy, EnergyModel, JointEnergy};
 use crate::error::{Error, Result};
@@ -131,8 +131,8 @@ where
             let labels = checked_labels(batch, logits.dims()[1])?;
             let right = logits.clone().argmax(1).squeeze_dim(1).equal(labels.clone());
             let log_p = activation::log_softmax(logits, 1).gather(1, labels.unsqueeze_dim(1));
-            sum.add(terms::CROSS_ENTROPY, classification_weight, log_p.mean().neg());
-            sum.note(terms::ACCURACY, right.float().mean());
+            sum.add(None, terms::CROSS_ENTROPY, classification_weight, log_p.mean().neg());
+            sum.note(Some(Watch::Accuracy), terms::ACCURACY, right.float().mean());
         }
         if marginal_weight > 0.0 {
             let count = batch.unlabelled.dims()[0];
@@ -140,12 +140,17 @@ where
             state = next;
             let data = joint.energy(batch.unlabelled.clone().autodiff());
             let samples = joint.energy(negatives.samples.autodiff());
-            sum.note(terms::ENERGY_DATA, data.clone().mean());
-            sum.note(terms::ENERGY_SAMPLES, samples.clone().mean());
-            sum.add(terms::ENERGY_GAP, marginal_weight, data.clone().mean() - samples.clone().mean());
+            sum.note(Some(Watch::Energy), terms::ENERGY_DATA, data.clone().mean());
+            sum.note(Some(Watch::Energy), terms::ENERGY_SAMPLES, samples.clone().mean());
+            sum.add(
+                Some(Watch::Gap),
+                terms::ENERGY_GAP,
+                marginal_weight,
+                data.clone().mean() - samples.clone().mean(),
+            );
             if energy_magnitude > 0.0 {
                 let squares = data.square().mean() + samples.square().mean();
-                sum.add(terms::ENERGY_MAGNITUDE, energy_magnitude, squares);
+                sum.add(None, terms::ENERGY_MAGNITUDE, energy_magnitude, squares);
             }
             sum.restarted += negatives.restarted;
             sum.non_finite += negatives.non_finite;
@@ -156,7 +161,7 @@ where
             let labels = batch.label_tensor();
             let data = joint.energy_given(batch.labelled.clone().autodiff(), labels.clone());
             let samples = joint.energy_given(negatives.samples.autodiff(), labels);
-            sum.add(terms::JOINT_GAP, joint_weight, data.mean() - samples.mean());
+            sum.add(Some(Watch::Gap), terms::JOINT_GAP, joint_weight, data.mean() - samples.mean());
             sum.restarted += negatives.restarted;
             sum.non_finite += negatives.non_finite;
         }
@@ -184,14 +189,14 @@ fn checked_labels<const D: usize>(batch: &JointBatch<D>, classes: usize) -> Resu
 #[derive(Default)]
 struct WeightedSum {
     total: Option<Tensor<1>>,
-    terms: Vec<(&'static str, Tensor<1>)>,
+    terms: Vec<(Option<Watch>, &'static str, Tensor<1>)>,
     restarted: usize,
     non_finite: usize,
 }
 
 impl WeightedSum {
-    fn add(&mut self, name: &'static str, weight: f64, value: Tensor<1>) {
-        self.note(name, value.clone());
+    fn add(&mut self, watch: Option<Watch>, name: &'static str, weight: f64, value: Tensor<1>) {
+        self.note(watch, name, value.clone());
         let weighted = if weight == 1.0 { value } else { value.mul_scalar(weight) };
         self.total = Some(match self.total.take() {
             Some(total) => total + weighted,
@@ -199,18 +204,21 @@ impl WeightedSum {
         });
     }
 
-    fn note(&mut self, name: &'static str, value: Tensor<1>) {
-        self.terms.push((name, value.without_autodiff()));
+    fn note(&mut self, watch: Option<Watch>, name: &'static str, value: Tensor<1>) {
+        self.terms.push((watch, name, value));
     }
 
     fn into_loss(self) -> Result<Loss> {
         let total = self.total.ok_or_else(|| Error::config("JemConfig", "all weights 0", "one above 0"))?;
         let mut loss = Loss::new(total);
-        for (name, value) in self.terms {
-            loss.add_term(name, value);
+        for (watch, name, value) in self.terms {
+            match watch {
+                Some(watch) => loss.add_watched(watch, name, value),
+                None => loss.add_term(name, value),
+            }
         }
         loss.add_count(terms::RESTARTED, self.restarted as f64);
-        loss.add_count(terms::NON_FINITE, self.non_finite as f64);
+        loss.add_watched_count(Watch::NonFiniteSamples, terms::NON_FINITE, self.non_finite as f64);
         Ok(loss)
     }
 }

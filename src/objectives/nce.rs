@@ -4,7 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
 use super::softplus::softplus;
-use super::{Loss, Objective, Reference};
+use super::{Loss, Objective, Reference, Watch};
 use crate::data::JointBatch;
 use crate::energy::{Classifier, EnergyModel, JointEnergy};
 use crate::error::{Error, Result, ensure};
@@ -86,7 +86,7 @@ impl<const D: usize, C: Classifier<D>> Classifier<D> for WithNormaliser<C> {
 /// ```
 /// use burn::tensor::{Device, Tensor};
 /// use jem_core::data::JointBatch;
-/// use jem_core::nn::MlpConfig;
+/// use jem_nn::MlpConfig;
 /// use jem_core::noise::Noise;
 /// use jem_core::objectives::{DiagonalGaussian, NoiseContrastive, Objective, WithNormaliser};
 ///
@@ -166,8 +166,8 @@ where
         let mistaken = softplus(h_noise.clone()).mean().mul_scalar(ratio);
         let mut loss = Loss::new(missed + mistaken);
         let right = |above: Tensor<1>| above.without_autodiff().greater_elem(0.0).float().mean();
-        loss.add_term(nce_terms::ENERGY_DATA, energy_data.mean());
-        loss.add_term(nce_terms::ENERGY_NOISE, energy_noise.mean());
+        loss.add_watched(Watch::Energy, nce_terms::ENERGY_DATA, energy_data.mean());
+        loss.add_watched(Watch::Energy, nce_terms::ENERGY_NOISE, energy_noise.mean());
         loss.add_term(nce_terms::LOG_NORMALISER, model.log_normaliser.val());
         loss.add_term(nce_terms::ACCURACY, (right(h_data) + right(h_noise.neg())).mul_scalar(0.5));
         Ok((loss, ()))

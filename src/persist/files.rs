@@ -12,14 +12,14 @@ use super::NamedTensors;
 use crate::error::{Error, Result};
 
 /// Writes a file and waits until it is on the disk.
-pub(crate) fn write_synced(path: &Path, content: &[u8]) -> Result<()> {
+pub fn write_synced(path: &Path, content: &[u8]) -> Result<()> {
     File::create(path)
         .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
         .map_err(|source| Error::io(path, source))
 }
 
 /// Makes a rename last, where the system lets a folder be synced.
-pub(crate) fn sync_folder(path: &Path) {
+pub fn sync_folder(path: &Path) {
     if let Ok(folder) = File::open(path) {
         let _ = folder.sync_all();
     }
@@ -28,7 +28,7 @@ pub(crate) fn sync_folder(path: &Path) {
 /// Puts a file at `path` in one step: it is written aside, synced and renamed into place.
 ///
 /// A reader sees the old file or the new one, never a part; if anything fails the old one stays.
-pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     let failed = |source| Error::io(path, source);
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
     let mut partial = OsString::from(".partial-");
@@ -51,7 +51,7 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) 
 }
 
 /// Named tensors of f32 or bytes as the content of a safetensors file.
-pub(crate) fn to_safetensors(tensors: &NamedTensors) -> Result<Vec<u8>, String> {
+pub fn to_safetensors(tensors: &NamedTensors) -> Result<Vec<u8>, String> {
     let mut views = Vec::new();
     for (name, data) in tensors {
         let dtype = match data.dtype() {
@@ -67,7 +67,7 @@ pub(crate) fn to_safetensors(tensors: &NamedTensors) -> Result<Vec<u8>, String> 
 }
 
 /// The tensors of a safetensors file, each of the type that it is stored in.
-pub(crate) fn from_safetensors(content: &[u8]) -> Result<NamedTensors, String> {
+pub fn from_safetensors(content: &[u8]) -> Result<NamedTensors, String> {
     let tensors = SafeTensors::deserialize(content).map_err(|error| error.to_string())?;
     let read = |name: String, view: TensorView<'_>| {
         let dtype = match view.dtype() {

@@ -103,7 +103,7 @@ impl<S, const D: usize> Confined<S, D> {
     }
 
     /// The same for a neighbourhood that has been checked.
-    pub(crate) fn of_checked(sampler: S, neighbourhood: Neighbourhood, centres: Tensor<D>) -> Self {
+    pub fn of_checked(sampler: S, neighbourhood: Neighbourhood, centres: Tensor<D>) -> Self {
         let Neighbourhood { radius, bounds, .. } = neighbourhood;
         let boxed = |x: Tensor<D>| match bounds {
             Some(bounds) => bounds.clamp(x),

@@ -18,7 +18,8 @@ use crate::noise::Noise;
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{Clamp, analytic::Gaussian};
+/// use jem_core::energy::Clamp;
+/// use jem_core::energy::analytic::Gaussian;
 /// use jem_core::noise::Noise;
 /// use jem_core::samplers::{Inpainting, UlaConfig, run};
 ///

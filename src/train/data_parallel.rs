@@ -15,7 +15,7 @@ use super::trainer::Trainer;
 use crate::data::BatchSource;
 use crate::error::{Error, Result};
 use crate::noise::Noise;
-use crate::objectives::Objective;
+use crate::objectives::{Objective, Reading};
 use crate::workers::Workers;
 
 impl<M, B, O, L> Trainer<M, B, O, L>
@@ -100,13 +100,13 @@ impl Checkpoints {
 }
 
 /// Replaces the numbers of a step by their means over the workers.
-pub(super) fn average_numbers(workers: &mut Workers, numbers: &mut [(&'static str, f64)]) -> Result<()> {
+pub(super) fn average_numbers(workers: &mut Workers, numbers: &mut [Reading]) -> Result<()> {
     if workers.size() == 1 {
         return Ok(());
     }
-    let mut values: Vec<f32> = numbers.iter().map(|(_, value)| *value as f32).collect();
+    let mut values: Vec<f32> = numbers.iter().map(|number| number.value as f32).collect();
     workers.mean(&mut values)?;
-    numbers.iter_mut().zip(values).for_each(|((_, number), mean)| *number = f64::from(mean));
+    numbers.iter_mut().zip(values).for_each(|(number, mean)| number.value = f64::from(mean));
     Ok(())
 }
 

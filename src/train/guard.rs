@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, ensure};
-use crate::objectives::{Loss, terms};
+use crate::objectives::{Reading, Watch};
 
 /// What happens when a watched quantity leaves its bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -141,16 +141,16 @@ impl GuardConfig {
         Ok(())
     }
 
-    /// The first of the named values that is beyond its limit.
-    pub fn judge(&self, values: &[(&'static str, f64)]) -> Option<Cause> {
-        values.iter().find_map(|&(quantity, value)| {
-            let limit = match quantity {
-                Loss::TOTAL => self.max_loss,
-                terms::ENERGY_DATA | terms::ENERGY_SAMPLES => self.max_energy,
-                terms::ENERGY_GAP | terms::JOINT_GAP => self.max_energy_gap,
-                terms::NON_FINITE => self.max_non_finite_samples,
-                GRADIENT_NORM => self.max_gradient_norm,
-                _ => f64::INFINITY,
+    /// The first of the numbers that is beyond its limit, or not finite.
+    pub fn judge(&self, values: &[Reading]) -> Option<Cause> {
+        values.iter().find_map(|&Reading { name: quantity, watch, value }| {
+            let limit = match watch {
+                Some(Watch::Loss) => self.max_loss,
+                Some(Watch::Energy) => self.max_energy,
+                Some(Watch::Gap) => self.max_energy_gap,
+                Some(Watch::NonFiniteSamples) => self.max_non_finite_samples,
+                Some(Watch::GradientNorm) => self.max_gradient_norm,
+                Some(Watch::Accuracy) | None => f64::INFINITY,
             };
             let beyond = !value.is_finite() || value.abs() > limit;
             beyond.then(|| Cause { quantity: quantity.to_owned(), value, limit })
@@ -207,12 +207,14 @@ mod tests {
     #[test]
     fn each_quantity_has_its_limit_and_nan_is_beyond_all() {
         let guard = GuardConfig::new().with_max_energy_gap(10.0);
-        assert_eq!(guard.judge(&[(terms::ENERGY_GAP, -9.0), (Loss::TOTAL, 5.0)]), None);
-        let cause = guard.judge(&[(Loss::TOTAL, 1.0), (terms::ENERGY_GAP, -11.0)]).unwrap();
-        assert_eq!(cause.to_string(), "energy_gap = -11.000000 is beyond its limit of 10");
-        assert!(guard.judge(&[("anything", f64::NAN)]).unwrap().to_string().contains("not finite"));
-        assert!(guard.judge(&[(terms::NON_FINITE, 1.0)]).is_some());
-        assert!(guard.judge(&[(GRADIENT_NORM, 1e7)]).is_some());
+        let reading = |watch, value| Reading { name: "gap", watch, value };
+        let (gap, loss) = (Some(Watch::Gap), Some(Watch::Loss));
+        assert_eq!(guard.judge(&[reading(gap, -9.0), reading(loss, 5.0)]), None);
+        let cause = guard.judge(&[reading(loss, 1.0), reading(gap, -11.0)]).unwrap();
+        assert_eq!(cause.to_string(), "gap = -11.000000 is beyond its limit of 10");
+        assert!(guard.judge(&[reading(None, f64::NAN)]).unwrap().to_string().contains("not finite"));
+        assert!(guard.judge(&[reading(Some(Watch::NonFiniteSamples), 1.0)]).is_some());
+        assert!(guard.judge(&[reading(Some(Watch::GradientNorm), 1e7)]).is_some());
     }
 
     #[test]

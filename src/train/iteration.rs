@@ -12,7 +12,7 @@ use super::state::{Snapshot, TrainState};
 use super::trainer::Trainer;
 use crate::data::BatchSource;
 use crate::error::{Error, Result};
-use crate::objectives::Objective;
+use crate::objectives::{Objective, Reading, Watch};
 
 /// What became of an iteration: its numbers, and what was wrong with them. If anything was, the weights are as
 /// they were.
@@ -46,7 +46,8 @@ where
             let span = tracing::debug_span!("update").entered();
             let gradients = GradientsParams::from_grads(loss.total().backward(), &model);
             let gradients = average_gradients(&mut self.workers, gradients, &model)?;
-            numbers.push((GRADIENT_NORM, gradient_norm(&gradients, &model)));
+            let value = gradient_norm(&gradients, &model);
+            numbers.push(Reading { name: GRADIENT_NORM, watch: Some(Watch::GradientNorm), value });
             cause = self.guard.judge(&numbers);
             updated = if cause.is_none() {
                 self.remember(&model, average.as_ref(), &optimizer, iteration)?;
@@ -60,7 +61,7 @@ where
             };
             drop(span);
         }
-        let values = numbers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let values = numbers.into_iter().map(|number| (number.name.to_owned(), number.value)).collect();
         let (model, average) = updated;
         let state = TrainState { model, optimizer, average, objective, noise, guard, iteration };
         Ok((state, Step { values, cause }))

@@ -11,8 +11,6 @@ mod iteration;
 mod learning_rate;
 mod observer;
 mod plan;
-#[cfg(feature = "progress")]
-mod progress_bar;
 mod record;
 mod recovery;
 mod run_log;
@@ -29,8 +27,6 @@ pub use guard::{Cause, GRADIENT_NORM, GuardConfig, GuardState, Policy};
 pub use learning_rate::{BurnScheduler, LearningRate};
 pub use observer::{Control, Every, Observer, View};
 pub use plan::{Outcome, TrainerConfig};
-#[cfg(feature = "progress")]
-pub use progress_bar::ProgressBar;
 pub use record::{EpochRecord, Event, EventRecord, Record, StepRecord, Values};
 pub use run_log::{JsonLines, read_records};
 pub use saved::Saved;

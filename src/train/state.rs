@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn running_statistics_are_saved_and_restored_whole() {
-        let fresh = || crate::nn::batch_norm(1, &Device::flex().autodiff()).unwrap();
+        let fresh = || burn::nn::BatchNormConfig::new(1).init(&Device::flex().autodiff());
         let norm = after(fresh(), &[1.0, 5.0]);
         let saved = norm.clone().into_record().into_bytes().unwrap().to_vec();
         settle_running_statistics(&norm);

@@ -33,7 +33,7 @@ use crate::workers::Workers;
 /// use burn::optim::AdamConfig;
 /// use burn::tensor::Device;
 /// use jem_core::data::{LoaderConfig, Toy, VectorLoader};
-/// use jem_core::nn::MlpConfig;
+/// use jem_nn::MlpConfig;
 /// use jem_core::noise::{Noise, Stream};
 /// use jem_core::objectives::JemConfig;
 /// use jem_core::samplers::{ImproperSgldConfig, ReplayConfig};

@@ -10,9 +10,9 @@ use std::ops::ControlFlow;
 use burn::tensor::{Device, Tensor};
 use jem_core::energy::EnergyModel;
 use jem_core::energy::analytic::{Gaussian, GaussianMixture};
-use jem_core::eval::ais::{Ais, AisConfig, AisPlan, Base, Ladder, LogZBracket, UniformBox};
-use jem_core::eval::unwatched;
 use jem_core::noise::Noise;
+use jem_eval::ais::{Ais, AisConfig, AisPlan, Base, Ladder, LogZBracket, UniformBox};
+use jem_eval::unwatched;
 
 const CHAINS: usize = 128;
 
@@ -147,7 +147,7 @@ fn runs_can_be_watched_ended_repeated_and_refused() {
     let plan = ais.fixed_plan(0.3).unwrap();
     let plan: AisPlan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
     assert_eq!((plan.betas().len(), plan.step_sizes()), (13, &[0.3; 13][..]));
-    let run = |watch: &mut jem_core::eval::Watch<'_>| {
+    let run = |watch: &mut jem_eval::Watch<'_>| {
         ais.forward(&plan, &base, &target, [8, 3], &mut Noise::host(35), &device, watch).unwrap()
     };
     let whole = run(&mut unwatched);

@@ -8,14 +8,14 @@ use burn::tensor::{Device, Tensor, TensorData};
 use jem_core::data::{ImageSet, PixelRange};
 use jem_core::energy::analytic::GaussianMixture;
 use jem_core::energy::{Classifier, JointEnergy};
-use jem_core::eval::attack::{
+use jem_core::noise::{Noise, Stream};
+use jem_core::samplers::ImproperSgldConfig;
+use jem_eval::attack::{
     AttackLoss, Defence, DistalConfig, ExpectedGradient, Goal, Norm, PgdConfig, RefinedConfig, Response,
     RobustAccuracy, RobustAccuracyConfig, error_rates, perturbation_sizes,
 };
-use jem_core::eval::unwatched;
-use jem_core::nn::{Mlp, MlpConfig};
-use jem_core::noise::{Noise, Stream};
-use jem_core::samplers::ImproperSgldConfig;
+use jem_eval::unwatched;
+use jem_nn::{Mlp, MlpConfig};
 
 use crate::support::{values, weights};
 

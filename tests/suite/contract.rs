@@ -5,13 +5,13 @@ use burn::tensor::{Device, Tensor};
 use jem_core::energy::analytic::Gaussian;
 use jem_core::energy::{Clamp, EnergyModel, JointEnergy};
 use jem_core::math::Norm;
-use jem_core::nn::{CnnConfig, MlpConfig};
 use jem_core::noise::{Noise, Stream};
 use jem_core::samplers::{
     AnnealedLangevinConfig, Confined, HmcConfig, ImproperSgldConfig, Inpainting, MalaConfig, MppiConfig,
     Neighbourhood, NormalizedGradientConfig, ParallelTemperingConfig, ProximalSgldConfig, Sampler,
     SgldConfig, UlaConfig, UnderdampedLangevinConfig, run,
 };
+use jem_nn::{CnnConfig, MlpConfig};
 
 use crate::support::{values, weights};
 

@@ -8,19 +8,19 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use jem_core::Result;
 use jem_core::data::{JointBatch, LoaderConfig, Toy, VectorLoader, label_tensor};
 use jem_core::energy::{ConditionalEnergy, EnergyModel};
-use jem_core::eval::RocCurve;
-use jem_core::nn::{Activation, Mlp, MlpConfig};
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::contrastive_divergence::{
     Contrast, ContrastiveDivergenceConfig, LastStepConfig, NegativeLabels, contrastive_terms,
 };
-use jem_core::objectives::{Loss, Objective, terms};
+use jem_core::objectives::{Loss, Objective, Reading, terms};
 use jem_core::samplers::{
     Bounds, FifoReplayConfig, Force, ImproperSgldConfig, Langevin, LangevinMove, Negatives, Request,
     SampleSource, ShortRunConfig,
 };
 use jem_core::schedule::Schedule;
 use jem_core::train::{Outcome, Trainer, TrainerConfig};
+use jem_eval::RocCurve;
+use jem_nn::{Activation, Mlp, MlpConfig};
 use rand::RngExt;
 
 use crate::support::values;
@@ -119,8 +119,8 @@ fn batch(x: &[f64], labels: Vec<usize>, precision: DType) -> JointBatch<2> {
     JointBatch { unlabelled: x.clone(), labelled: x, labels }
 }
 
-fn get(numbers: &[(&'static str, f64)], name: &str) -> f64 {
-    numbers.iter().find(|(term, _)| *term == name).unwrap_or_else(|| panic!("no {name}")).1
+fn get(numbers: &[Reading], name: &str) -> f64 {
+    numbers.iter().find(|number| number.name == name).unwrap_or_else(|| panic!("no {name}")).value
 }
 
 /// Value and gradient of a contrast with α, by sums over samples in f64.
@@ -202,9 +202,9 @@ fn contrasts_and_their_gradients_match_double_precision() {
         assert!(close(get(&numbers, terms::ENERGY_DATA), mean(&data), 1e-4));
         assert!(close(get(&numbers, terms::ENERGY_SAMPLES), mean(&samples), 1e-4));
         assert_eq!((get(&numbers, terms::RESTARTED), get(&numbers, terms::NON_FINITE)), (2.0, 1.0));
-        assert_eq!(numbers.iter().any(|n| n.0 == terms::ENERGY_MAGNITUDE), alpha > 0.0);
+        assert_eq!(numbers.iter().any(|n| n.name == terms::ENERGY_MAGNITUDE), alpha > 0.0);
         assert_eq!(
-            numbers.iter().any(|n| n.0 == contrastive_terms::CONTRAST),
+            numbers.iter().any(|n| n.name == contrastive_terms::CONTRAST),
             contrast != Contrast::Difference
         );
         let found = model.slope(loss.total().clone());

@@ -8,7 +8,7 @@ use jem_core::noise::Noise;
 use jem_core::objectives::energy_based::{
     AnswerEnergies, AnswerSet, Candidates, Classes, EblLoss, EnergyBased, Labels, Margin, ebl_terms,
 };
-use jem_core::objectives::{Loss, Objective};
+use jem_core::objectives::{Loss, Objective, Reading};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -212,8 +212,8 @@ fn the_log_loss_of_two_classes_is_logistic_regression() {
     }
 }
 
-fn read(numbers: &[(&'static str, f64)], name: &str) -> f64 {
-    numbers.iter().find(|(term, _)| *term == name).unwrap_or_else(|| panic!("no {name}")).1
+fn read(numbers: &[Reading], name: &str) -> f64 {
+    numbers.iter().find(|number| number.name == name).unwrap_or_else(|| panic!("no {name}")).value
 }
 
 #[test]

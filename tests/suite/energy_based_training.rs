@@ -6,7 +6,6 @@ use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Tensor, TensorData};
 use jem_core::Result;
 use jem_core::inference::{AnswerSearch, Chain, ChainEnergy, EnergyTable, PairEnergy};
-use jem_core::nn::linear;
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::Objective;
 use jem_core::objectives::energy_based::{
@@ -14,6 +13,7 @@ use jem_core::objectives::energy_based::{
     SequenceBatch,
 };
 use jem_core::samplers::ImproperSgld;
+use jem_nn::linear;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

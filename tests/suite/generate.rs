@@ -3,14 +3,14 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use jem_core::energy::analytic::{Gaussian, GaussianMixture};
 use jem_core::energy::{EnergyModel, JointEnergy};
-use jem_core::eval::generate::{
-    BufferChoice, FromBufferConfig, SampleOrigin, Source, Treatment, Wanted, confident, continued,
-    fresh_chains, newest_of_buffer,
-};
 use jem_core::noise::Noise;
 use jem_core::samplers::{
     BufferPlace, GaussianStart, ImproperSgldConfig, Replay, ReplayBuffer, ReplayConfig, Request,
     SampleSource, SgldConfig, UniformStart,
+};
+use jem_eval::generate::{
+    BufferChoice, FromBufferConfig, SampleOrigin, Source, Treatment, Wanted, confident, continued,
+    fresh_chains, newest_of_buffer,
 };
 
 use crate::support::values;

@@ -12,8 +12,8 @@ use burn::store::{ModuleSnapshot, PytorchStore};
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
 use jem_core::energy::{Classifier, ConditionalEnergy, EnergyModel, JointEnergy};
 use jem_core::math::sample_norms;
-use jem_core::nn::{WideResNet, WideResNetConfig};
 use jem_core::noise::Noise;
+use jem_nn::{WideResNet, WideResNetConfig};
 use safetensors::{Dtype, SafeTensors};
 
 use crate::backends::devices;

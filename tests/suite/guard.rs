@@ -8,7 +8,6 @@ use burn::tensor::{Device, Tensor};
 use jem_core::Result;
 use jem_core::data::{JointBatch, VectorLoader};
 use jem_core::energy::Classifier;
-use jem_core::nn::Mlp;
 use jem_core::noise::Noise;
 use jem_core::objectives::{Loss, Objective};
 use jem_core::persist::Persist;
@@ -18,6 +17,7 @@ use jem_core::train::{
     CheckpointConfig, Checkpoints, Event, GuardConfig, JsonLines, Outcome, Policy, Record, TrainState,
     Trainer, TrainerConfig, read_records,
 };
+use jem_nn::Mlp;
 
 use crate::support::{SmallObjective, moons, small_model, small_objective, values, weights};
 

@@ -21,9 +21,7 @@ mod misuse_train;
 mod objective;
 mod properties;
 mod pyld;
-#[cfg(feature = "pytorch")]
 mod pytorch;
-#[cfg(feature = "pytorch")]
 mod pytorch_broken;
 mod replay_law;
 mod resume;

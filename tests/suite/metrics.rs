@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use jem_core::eval::{
+use jem_eval::{
     Binning, ChainSet, ClassProbabilities, Features, GaussianFit, OodDetector, Predictions, RocCurve,
     Temperature, frechet_distance, inception_score, kernel_distance, nearest_neighbours,
 };
@@ -340,7 +340,7 @@ proptest! {
         };
         prop_assert!(share(&inside) <= rate + 1e-9);
         let curve = RocCurve::new(&inside, &outside).unwrap();
-        let on_curve = |point: &jem_core::eval::RocPoint| {
+        let on_curve = |point: &jem_eval::RocPoint| {
             (point.true_positive_rate - (1.0 - share(&inside))).abs() < 1e-12
                 && (point.false_positive_rate - (1.0 - share(&outside))).abs() < 1e-12
         };

@@ -8,10 +8,11 @@ use burn::tensor::Device;
 use flate2::{Compression, write::GzEncoder};
 use jem_core::data::{
     Augmentation, BatchSource, GaussianNoise, ImageLoader, ImageSet, LastBatch, LoaderConfig, PixelRange,
-    RecordFormat, Toy, VectorLoader, VectorSet, cifar, idx,
+    Toy, VectorLoader, VectorSet,
 };
 use jem_core::noise::{Noise, Stream};
 use jem_core::{Error, Result};
+use jem_data::{RecordFormat, cifar, idx};
 use tempfile::TempDir;
 
 /// Asserts that `result` is an error whose message holds each of `parts`.
@@ -302,10 +303,9 @@ fn vectors_and_toys() {
     refused("donut".parse::<Toy>(), &["Toy = \"donut\"", "one of two_moons, rings"]);
 }
 
-#[cfg(feature = "download")]
 #[test]
 fn archives_that_cannot_be_fetched() {
-    use jem_core::data::Archive;
+    use jem_data::Archive;
     refused(Archive::cifar10().with_url("file:///x.tar.gz"), &["Archive.url = file:///x.tar.gz"]);
     refused(Archive::new("http://x/y", "123", "z"), &["Archive.md5 = 123", "32 hexadecimal digits"]);
 }

@@ -4,7 +4,6 @@ use burn::optim::AdamConfig;
 use burn::tensor::Device;
 use jem_core::data::{BatchSource, ImageLoader, ImageSet, JointBatch, LastBatch, LoaderConfig};
 use jem_core::energy::analytic::Gaussian;
-use jem_core::nn::{CnnConfig, WideResNetConfig};
 use jem_core::noise::Noise;
 use jem_core::objectives::JemConfig;
 use jem_core::samplers::{
@@ -14,6 +13,7 @@ use jem_core::schedule::Schedule;
 use jem_core::train::{
     CheckpointConfig, Checkpoints, GuardConfig, Outcome, Policy, Trainer, TrainerConfig, validate,
 };
+use jem_nn::{CnnConfig, WideResNetConfig};
 
 use crate::support::{small_model, small_trainer};
 

@@ -6,7 +6,7 @@ use jem_core::Result;
 use jem_core::data::JointBatch;
 use jem_core::energy::{Classifier, EnergyModel};
 use jem_core::noise::Noise;
-use jem_core::objectives::{JemConfig, Loss, NegativeKind, Objective, terms};
+use jem_core::objectives::{JemConfig, Loss, NegativeKind, Objective, Reading, terms};
 use jem_core::samplers::{Negatives, Request, SampleSource};
 
 /// f(x)[c] = w_c · x: logits of a scalar.
@@ -63,7 +63,7 @@ fn lse(x: f64, slopes: [f64; 2]) -> f64 {
     ((slopes[0] * x).exp() + (slopes[1] * x).exp()).ln()
 }
 
-fn read(config: JemConfig) -> (Vec<(&'static str, f64)>, Loss, Lines) {
+fn read(config: JemConfig) -> (Vec<Reading>, Loss, Lines) {
     let device = Device::default();
     let model = Lines::new([1.0, -0.5], &device);
     let objective = config.init(Fixed(0.5)).unwrap();
@@ -71,8 +71,8 @@ fn read(config: JemConfig) -> (Vec<(&'static str, f64)>, Loss, Lines) {
     (loss.read(), loss, model)
 }
 
-fn get(numbers: &[(&'static str, f64)], name: &str) -> f64 {
-    numbers.iter().find(|(term, _)| *term == name).unwrap_or_else(|| panic!("no {name}")).1
+fn get(numbers: &[Reading], name: &str) -> f64 {
+    numbers.iter().find(|number| number.name == name).unwrap_or_else(|| panic!("no {name}")).value
 }
 
 #[test]
@@ -132,9 +132,9 @@ fn the_gradient_is_that_of_maximum_likelihood() {
 #[test]
 fn zero_weights_leave_their_terms_out() {
     let (numbers, _, _) = read(JemConfig::new().with_marginal_weight(0.0));
-    assert!(numbers.iter().all(|(name, _)| *name != terms::ENERGY_DATA));
+    assert!(numbers.iter().all(|number| number.name != terms::ENERGY_DATA));
     let (numbers, _, _) = read(JemConfig::new().with_classification_weight(0.0));
-    assert!(numbers.iter().all(|(name, _)| *name != terms::CROSS_ENTROPY));
+    assert!(numbers.iter().all(|number| number.name != terms::CROSS_ENTROPY));
 }
 
 #[test]

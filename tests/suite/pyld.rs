@@ -3,9 +3,9 @@
 use burn::tensor::{Device, Tensor};
 use jem_core::energy::JointEnergy;
 use jem_core::math::log_sum_exp;
-use jem_core::nn::{Activation, Cnn, CnnConfig, convolve};
 use jem_core::noise::{Noise, Stream};
 use jem_core::samplers::{ProximalSgldConfig, run};
+use jem_nn::{Activation, Cnn, CnnConfig, convolve};
 
 use crate::support::values;
 

@@ -9,13 +9,13 @@ use burn::tensor::{Device, Tensor};
 use jem_core::data::{ImageLoader, ImageSet, JointBatch, LoaderConfig};
 use jem_core::energy::{Classifier, EnergyModel, JointEnergy};
 use jem_core::math::sample_norms;
-use jem_core::nn::{Activation, Norm, WeightLayout, Weights, WideResNet, WideResNetConfig};
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::JemConfig;
 use jem_core::persist::{NamedTensors, Persist};
-use jem_core::pytorch;
 use jem_core::samplers::{BufferPlace, ImproperSgldConfig, ReplayBuffer, ReplayConfig};
 use jem_core::train::{Trainer, TrainerConfig};
+use jem_nn::pytorch;
+use jem_nn::{Activation, Norm, WeightLayout, Weights, WideResNet, WideResNetConfig};
 
 use crate::golden::{self, Golden, VALUES, relative_maximum};
 use crate::support::{values, weights};

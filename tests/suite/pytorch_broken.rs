@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use burn::tensor::Device;
-use jem_core::nn::{Norm, WideResNetConfig};
 use jem_core::noise::{Noise, Stream};
-use jem_core::pytorch::{self, ReferenceCheckpoint};
 use jem_core::{Error, Result};
+use jem_nn::pytorch;
+use jem_nn::pytorch::ReferenceCheckpoint;
+use jem_nn::{Norm, WideResNetConfig};
 use rand::RngExt;
 use zip::CompressionMethod;
 use zip::write::{SimpleFileOptions, ZipWriter};

@@ -32,7 +32,7 @@ impl<M, S> Observer<M, S> for Slow {
     }
 }
 
-type State = TrainState<jem_core::nn::Mlp, jem_core::samplers::ReplayBuffer<2>>;
+type State = TrainState<jem_nn::Mlp, jem_core::samplers::ReplayBuffer<2>>;
 
 /// Runs to the end, from the newest checkpoint in the folder if there is one.
 fn run(folder: &Path, pause: Duration) -> State {
@@ -189,7 +189,7 @@ fn a_checkpoint_of_another_network_is_refused_in_words() {
     let resume = |hidden: Vec<usize>, capacity: usize| {
         let (saved, _) = Checkpoints::latest(folder.path().join("checkpoints")).unwrap();
         let mut noise = Noise::host(1);
-        let config = jem_core::nn::MlpConfig::new(2, hidden, 2);
+        let config = jem_nn::MlpConfig::new(2, hidden, 2);
         let model = config.init(&mut noise, &device.clone().autodiff()).unwrap();
         let mut trainer: SmallTrainer = jem_core::train::Trainer::new(
             small_objective(capacity),

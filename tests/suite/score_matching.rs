@@ -203,7 +203,7 @@ fn sliced_score_matching_finds_the_precision_of_the_data() {
     let total = f64::from(loss.total().clone().into_scalar::<f32>());
     assert!((total + best / 2.0).abs() < 1e-3 && slope.abs() < 1e-3, "{total} {slope}");
     let terms = loss.read();
-    let term = |name| terms.iter().find(|(term, _)| *term == name).unwrap().1;
+    let term = |name| terms.iter().find(|number| number.name == name).unwrap().value;
     assert!((term(score_terms::CURVATURE) - best).abs() < 1e-3);
     assert!((term(score_terms::SQUARED_SLOPE) - best).abs() < 1e-3);
     // Elsewhere it pulls: the slope is a Σx²/n - 1.
@@ -270,7 +270,7 @@ fn noise_contrastive_estimation_finds_log_z() {
     println!("c = {c:.4}, log Z = {:.4} ± {error:.4}", log_z(1.0));
     assert!((c - log_z(1.0)).abs() < Z * error, "{c}, not {} ± {error}", log_z(1.0));
     assert!((c - log_z(1.5)).abs() > 3.0 * Z * error && c.abs() > Z * error);
-    let accuracy = last.iter().find(|(name, _)| *name == nce_terms::ACCURACY).unwrap().1;
+    let accuracy = last.iter().find(|number| number.name == nce_terms::ACCURACY).unwrap().value;
     assert!((0.5..0.8).contains(&accuracy), "{accuracy}");
     let log_p = model.log_density(Tensor::<2>::zeros([1, 1], &device.autodiff())).into_scalar::<f32>();
     assert!((f64::from(log_p) + c).abs() < 1e-6);

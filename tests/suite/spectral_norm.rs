@@ -6,13 +6,13 @@ use burn::module::{Module, RunningState};
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
 use jem_core::energy::Classifier;
-use jem_core::nn::{Mlp, SpectralNorm, SpectralNormConfig};
 use jem_core::noise::{Noise, Stream};
 use jem_core::persist::Persist;
 use jem_core::samplers::ReplayBuffer;
 use jem_core::train::{
     CheckpointConfig, Checkpoints, ClippedAdamConfig, Outcome, Saved, TrainState, Trainer, TrainerConfig,
 };
+use jem_nn::{Mlp, SpectralNorm, SpectralNormConfig};
 
 use crate::support::{SmallTrainer, moons, small_model, small_objective, values, weights};
 

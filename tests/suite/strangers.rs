@@ -1,10 +1,11 @@
 //! Classifiers from elsewhere: published weights in this crate's residual network for CIFAR.
 
 use burn::tensor::Device;
-use jem_core::data::{PixelRange, RecordFormat};
-use jem_core::nn::{CifarResNet, CifarResNetConfig, Normalized, WeightLayout, Weights};
+use jem_core::data::PixelRange;
 use jem_core::noise::Noise;
 use jem_core::train::validate;
+use jem_data::RecordFormat;
+use jem_nn::{CifarResNet, CifarResNetConfig, Normalized, WeightLayout, Weights};
 
 /// The names of this crate for those of most PyTorch code.
 fn own_name(key: &str) -> String {

@@ -4,11 +4,11 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use jem_core::data::{JointBatch, LoaderConfig, Toy, VectorLoader};
 use jem_core::energy::EnergyModel;
-use jem_core::nn::{Mlp, MlpConfig};
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::{Jem, JemConfig};
 use jem_core::samplers::{ImproperSgld, ImproperSgldConfig, Replay, ReplayConfig, Sampler};
 use jem_core::train::{Trainer, TrainerConfig};
+use jem_nn::{Mlp, MlpConfig};
 
 /// The objective of the small runs.
 pub type SmallObjective = Jem<Replay<ImproperSgld>>;

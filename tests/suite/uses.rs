@@ -1,11 +1,12 @@
 //! What a trained energy is used for, on digits and an energy whose answers are known: a Gaussian for each class.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use jem_core::data::{digits, label_tensor};
+use jem_core::data::label_tensor;
 use jem_core::energy::{Clamp, EnergyModel, JointEnergy};
-use jem_core::nn::MlpConfig;
 use jem_core::noise::{Noise, Stream};
 use jem_core::samplers::{HmcConfig, ImproperSgldConfig, Inpainting, Sampler, run};
+use jem_data::digits;
+use jem_nn::MlpConfig;
 use nalgebra::{DMatrix, DVector};
 
 use crate::support::{Z, moments, values};

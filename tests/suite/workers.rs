@@ -10,7 +10,6 @@ use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor, TensorData};
 use jem_core::data::{BatchSource, JointBatch, LoaderConfig, VectorLoader};
 use jem_core::energy::EnergyModel;
-use jem_core::nn::Mlp;
 use jem_core::noise::{Noise, Stream};
 use jem_core::objectives::{Jem, JemConfig};
 use jem_core::persist::{NamedTensors, Persist, take};
@@ -20,6 +19,7 @@ use jem_core::train::{
 };
 use jem_core::workers::{Workers, WorkersConfig};
 use jem_core::{Error, Result};
+use jem_nn::Mlp;
 use rand::RngExt;
 
 use crate::support::{moons, small_model, small_objective, weights};

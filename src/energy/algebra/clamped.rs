@@ -54,7 +54,8 @@ impl<const D: usize> Clamp<D> {
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{Clamp, Clamped, EnergyModel, analytic::Gaussian};
+/// use jem_core::energy::{Clamp, Clamped, EnergyModel};
+/// use jem_core::energy::analytic::Gaussian;
 ///
 /// let device = Device::default();
 /// let mask = Tensor::<2>::from_floats([[1.0, 0.0]], &device).bool();

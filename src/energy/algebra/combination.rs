@@ -11,7 +11,8 @@ use crate::error::{Result, ensure, ensure_not_negative, ensure_positive};
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{EnergyModel, LinearCombination, analytic::{DoubleWell, Gaussian}};
+/// use jem_core::energy::{EnergyModel, LinearCombination};
+/// use jem_core::energy::analytic::{DoubleWell, Gaussian};
 ///
 /// let parts: Vec<(f32, Box<dyn EnergyModel<2>>)> = vec![
 ///     (2.0, Box::new(Gaussian::standard())),
@@ -65,7 +66,8 @@ impl<const D: usize, M: EnergyModel<D>> EnergyModel<D> for LinearCombination<M> 
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{EnergyModel, Product, analytic::Gaussian};
+/// use jem_core::energy::{EnergyModel, Product};
+/// use jem_core::energy::analytic::Gaussian;
 ///
 /// // N(0, 1) times N(2, 1) is N(1, 1/2) up to a constant.
 /// let product = Product::new(vec![Gaussian::standard(), Gaussian::new(2.0, 1.0)?])?;
@@ -108,7 +110,8 @@ impl<const D: usize, M: EnergyModel<D>> EnergyModel<D> for Product<M> {
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{EnergyModel, Negation, analytic::Gaussian};
+/// use jem_core::energy::{EnergyModel, Negation};
+/// use jem_core::energy::analytic::Gaussian;
 ///
 /// let hollow = Negation::new(Gaussian::new(0.0, 2.0)?, Gaussian::standard(), 0.1)?;
 /// let x = Tensor::<2>::from_floats([[2.0]], &Device::default());
@@ -151,7 +154,8 @@ impl<const D: usize, A: EnergyModel<D>, B: EnergyModel<D>> EnergyModel<D> for Ne
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{EnergyModel, Tempered, analytic::Gaussian};
+/// use jem_core::energy::{EnergyModel, Tempered};
+/// use jem_core::energy::analytic::Gaussian;
 ///
 /// let cold = Tempered::new(Gaussian::standard(), 4.0)?; // N(0, 1/4)
 /// let x = Tensor::<2>::from_floats([[1.0]], &Device::default());

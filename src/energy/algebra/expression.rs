@@ -21,7 +21,8 @@ use crate::energy::EnergyModel;
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{Energy, EnergyModel, analytic::{Banana, Rings}};
+/// use jem_core::energy::{Energy, EnergyModel};
+/// use jem_core::energy::analytic::{Banana, Rings};
 ///
 /// let (banana, rings) = (Banana::new(1.0, 0.5, 0.5)?, Rings::new(vec![2.0], 0.3)?);
 /// let mixed = Energy::new(&banana) + 0.5 * Energy::new(&rings);

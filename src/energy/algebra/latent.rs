@@ -31,7 +31,8 @@ impl<const D: usize, L: LatentEnergy<D> + ?Sized> LatentEnergy<D> for Box<L> {
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{FiniteLatent, JointEnergy, LatentEnergy, analytic::GaussianMixture};
+/// use jem_core::energy::{FiniteLatent, JointEnergy, LatentEnergy};
+/// use jem_core::energy::analytic::GaussianMixture;
 ///
 /// let joint = JointEnergy::new(GaussianMixture::new(vec![vec![-2.0], vec![2.0]], 1.0)?);
 /// let latent = FiniteLatent::new(joint, 2)?;
@@ -70,7 +71,8 @@ impl<const D: usize, M: ConditionalEnergy<D>> LatentEnergy<D> for FiniteLatent<M
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{EnergyModel, FiniteLatent, JointEnergy, Minimum, analytic::GaussianMixture};
+/// use jem_core::energy::{EnergyModel, FiniteLatent, JointEnergy, Minimum};
+/// use jem_core::energy::analytic::GaussianMixture;
 ///
 /// let joint = JointEnergy::new(GaussianMixture::new(vec![vec![-2.0], vec![2.0]], 1.0)?);
 /// let nearest = Minimum::new(FiniteLatent::new(joint, 2)?);
@@ -102,7 +104,8 @@ impl<const D: usize, L: LatentEnergy<D>> EnergyModel<D> for Minimum<L> {
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{EnergyModel, FiniteLatent, FreeEnergy, JointEnergy, analytic::GaussianMixture};
+/// use jem_core::energy::{EnergyModel, FiniteLatent, FreeEnergy, JointEnergy};
+/// use jem_core::energy::analytic::GaussianMixture;
 ///
 /// let mixture = GaussianMixture::new(vec![vec![-2.0], vec![2.0]], 1.0)?;
 /// let free = FreeEnergy::new(FiniteLatent::new(JointEnergy::new(mixture.clone()), 2)?);

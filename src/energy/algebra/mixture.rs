@@ -16,7 +16,8 @@ use crate::math::{log_sum_exp, per_chain};
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{EnergyModel, Mixture, analytic::{Gaussian, GaussianMixture}};
+/// use jem_core::energy::{EnergyModel, Mixture};
+/// use jem_core::energy::analytic::{Gaussian, GaussianMixture};
 ///
 /// let parts = vec![(0.0, Gaussian::new(-2.0, 1.0)?), (0.0, Gaussian::new(2.0, 1.0)?)];
 /// let either = Mixture::new(parts)?;

@@ -16,7 +16,8 @@ use crate::noise::{Noise, Stream};
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{EnergyModel, analytic::Banana};
+/// use jem_core::energy::EnergyModel;
+/// use jem_core::energy::analytic::Banana;
 ///
 /// let banana = Banana::new(1.0, 1.0, 0.5)?;
 /// let x = Tensor::<2>::from_floats([[2.0, 3.0]], &Device::default()); // on the spine

@@ -28,7 +28,8 @@ const HALF: f32 = 4.0;
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{EnergyModel, analytic::Checkerboard};
+/// use jem_core::energy::EnergyModel;
+/// use jem_core::energy::analytic::Checkerboard;
 ///
 /// let board = Checkerboard::new(3.0, 10.0)?;
 /// let x = Tensor::<2>::from_floats([[1.0, 1.0], [1.0, -1.0]], &Device::default()); // a dark and a light centre

@@ -19,7 +19,8 @@ use crate::noise::{Noise, Stream};
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{EnergyModel, analytic::DoubleWell};
+/// use jem_core::energy::EnergyModel;
+/// use jem_core::energy::analytic::DoubleWell;
 ///
 /// let well = DoubleWell::new(3.0, 2.0)?;
 /// let x = Tensor::<2>::from_floats([[2.0], [-2.0], [0.0]], &Device::default());

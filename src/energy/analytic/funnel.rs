@@ -19,7 +19,8 @@ use crate::noise::{Noise, Stream};
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{EnergyModel, analytic::Funnel};
+/// use jem_core::energy::EnergyModel;
+/// use jem_core::energy::analytic::Funnel;
 ///
 /// let funnel = Funnel::new(3.0)?;
 /// let x = Tensor::<2>::from_floats([[0.0, 1.0, 2.0]], &Device::default());

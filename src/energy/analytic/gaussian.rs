@@ -11,7 +11,8 @@ use crate::noise::{Noise, Stream};
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{EnergyModel, analytic::Gaussian};
+/// use jem_core::energy::EnergyModel;
+/// use jem_core::energy::analytic::Gaussian;
 ///
 /// let gaussian = Gaussian::new(1.0, 2.0)?;
 /// let x = Tensor::<2>::from_floats([[3.0, 1.0]], &Device::default());

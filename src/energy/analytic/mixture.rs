@@ -14,7 +14,8 @@ use crate::noise::{Noise, Stream};
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{Classifier, JointEnergy, analytic::GaussianMixture};
+/// use jem_core::energy::{Classifier, JointEnergy};
+/// use jem_core::energy::analytic::GaussianMixture;
 ///
 /// let mixture = GaussianMixture::new(vec![vec![-2.0], vec![2.0]], 1.0)?;
 /// let x = Tensor::<2>::from_floats([[0.0]], &Device::default());

@@ -23,7 +23,8 @@ use crate::noise::{Noise, Stream};
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use jem_core::energy::{EnergyModel, analytic::Rings};
+/// use jem_core::energy::EnergyModel;
+/// use jem_core::energy::analytic::Rings;
 ///
 /// let ring = Rings::new(vec![5.0], 0.5)?;
 /// let x = Tensor::<2>::from_floats([[3.0, 4.0], [0.0, 6.0]], &Device::default()); // on it, and two deviations out

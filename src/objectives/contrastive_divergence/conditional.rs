@@ -47,7 +47,7 @@ pub enum NegativeLabels {
 /// use burn::tensor::{Device, Int, Tensor};
 /// use jem_core::data::JointBatch;
 /// use jem_core::energy::ConditionalEnergy;
-/// use jem_core::nn::{Mlp, MlpConfig};
+/// use jem_nn::{Mlp, MlpConfig};
 /// use jem_core::noise::Noise;
 /// use jem_core::objectives::Objective;
 /// use jem_core::objectives::contrastive_divergence::{ContrastiveDivergenceConfig, NegativeLabels};

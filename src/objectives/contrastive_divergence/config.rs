@@ -20,9 +20,7 @@ pub mod contrastive_terms {
 /// without its KL term.
 ///
 /// ```
-/// use jem_core::objectives::contrastive_divergence::{
-///     Contrast, ContrastiveDivergenceConfig, LastStepConfig, NegativeLabels,
-/// };
+/// use jem_core::objectives::contrastive_divergence::{Contrast, ContrastiveDivergenceConfig, LastStepConfig, NegativeLabels};
 /// use jem_core::samplers::{FifoReplayConfig, ImproperSgldConfig, Langevin};
 ///
 /// let chain = ImproperSgldConfig::new()

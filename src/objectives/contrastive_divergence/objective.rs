@@ -35,7 +35,7 @@ use crate::samplers::{Request, SampleSource};
 /// use burn::tensor::{Device, Tensor};
 /// use jem_core::data::JointBatch;
 /// use jem_core::energy::EnergyModel;
-/// use jem_core::nn::{Mlp, MlpConfig};
+/// use jem_nn::{Mlp, MlpConfig};
 /// use jem_core::noise::Noise;
 /// use jem_core::objectives::Objective;
 /// use jem_core::objectives::contrastive_divergence::ContrastiveDivergenceConfig;
@@ -57,7 +57,7 @@ use crate::samplers::{Request, SampleSource};
 /// let x = Tensor::<2>::from_floats([[0.0, 1.0], [1.0, 0.0]], &device);
 /// let batch = JointBatch { unlabelled: x.clone(), labelled: x, labels: vec![0, 0] };
 /// let (loss, ()) = objective.loss(&Scalar { net }, &batch, (), &mut noise)?;
-/// assert!(loss.read().iter().any(|(name, _)| *name == "energy_gap"));
+/// assert!(loss.read().iter().any(|number| number.name == "energy_gap"));
 /// # Ok::<(), jem_core::Error>(())
 /// ```
 ///

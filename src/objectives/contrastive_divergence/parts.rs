@@ -7,7 +7,7 @@ use super::{Contrast, ContrastiveDivergenceConfig};
 use crate::energy::EnergyModel;
 use crate::error::{Error, Result};
 use crate::noise::Noise;
-use crate::objectives::{Loss, terms};
+use crate::objectives::{Loss, Watch, terms};
 use crate::samplers::Negatives;
 
 /// The energies that one loss is made of. Without labels all but the last are the same.
@@ -37,34 +37,37 @@ impl Checked {
         let on_samples = energies.samples.energy(samples.clone().autodiff());
         let gap = on_data.clone().mean() - on_samples.clone().mean();
         let mut named = vec![
-            (terms::ENERGY_DATA, on_data.clone().mean()),
-            (terms::ENERGY_SAMPLES, on_samples.clone().mean()),
-            (terms::ENERGY_GAP, gap.clone()),
+            (Some(Watch::Energy), terms::ENERGY_DATA, on_data.clone().mean()),
+            (Some(Watch::Energy), terms::ENERGY_SAMPLES, on_samples.clone().mean()),
+            (Some(Watch::Gap), terms::ENERGY_GAP, gap.clone()),
         ];
         let mut total = match contrast {
             Contrast::Difference => gap,
             _ => {
                 let value = contrast.of(on_data.clone(), on_samples.clone());
-                named.push((contrastive_terms::CONTRAST, value.clone()));
+                named.push((None, contrastive_terms::CONTRAST, value.clone()));
                 value
             }
         };
         if energy_magnitude > 0.0 {
             let squares = on_data.square().mean() + on_samples.square().mean();
-            named.push((terms::ENERGY_MAGNITUDE, squares.clone()));
+            named.push((None, terms::ENERGY_MAGNITUDE, squares.clone()));
             total = total + squares.mul_scalar(energy_magnitude);
         }
         if let Some(last_step) = &self.last_step {
             let energy = last_step.of(energies.pairs, energies.frozen, samples, noise);
-            named.push((contrastive_terms::LAST_STEP, energy.clone()));
+            named.push((None, contrastive_terms::LAST_STEP, energy.clone()));
             total = total + energy.mul_scalar(last_step.config().weight);
         }
         let mut loss = Loss::new(total);
-        for (name, value) in named {
-            loss.add_term(name, value);
+        for (watch, name, value) in named {
+            match watch {
+                Some(watch) => loss.add_watched(watch, name, value),
+                None => loss.add_term(name, value),
+            }
         }
         loss.add_count(terms::RESTARTED, restarted as f64);
-        loss.add_count(terms::NON_FINITE, non_finite as f64);
+        loss.add_watched_count(Watch::NonFiniteSamples, terms::NON_FINITE, non_finite as f64);
         loss
     }
 }

@@ -31,7 +31,8 @@ pub struct SequenceBatch<const X: usize> {
 /// use jem_core::Result;
 /// use jem_core::inference::{Chain, ChainEnergy};
 /// use jem_core::noise::Noise;
-/// use jem_core::objectives::{Objective, energy_based::{EblLoss, EnergyBased, Labellings, SequenceBatch}};
+/// use jem_core::objectives::Objective;
+/// use jem_core::objectives::energy_based::{EblLoss, EnergyBased, Labellings, SequenceBatch};
 ///
 /// /// U[t, k] = -x[t, k], with a matrix of transitions to be learnt.
 /// #[derive(Module, Debug)]

@@ -5,7 +5,7 @@ use burn::tensor::Device;
 use super::{AnswerSet, EblLoss, Margin};
 use crate::error::Result;
 use crate::noise::Noise;
-use crate::objectives::{Loss, Objective};
+use crate::objectives::{Loss, Objective, Watch};
 
 /// The names of the terms that [`EnergyBased`] reports.
 pub mod ebl_terms {
@@ -27,9 +27,10 @@ pub mod ebl_terms {
 /// ```
 /// use burn::tensor::{Device, Tensor};
 /// use jem_core::data::JointBatch;
-/// use jem_core::nn::MlpConfig;
+/// use jem_nn::MlpConfig;
 /// use jem_core::noise::Noise;
-/// use jem_core::objectives::{Objective, energy_based::{Classes, EblLoss, EnergyBased, ebl_terms}};
+/// use jem_core::objectives::Objective;
+/// use jem_core::objectives::energy_based::{Classes, EblLoss, EnergyBased, ebl_terms};
 ///
 /// let device = Device::default();
 /// let mut noise = Noise::host(0);
@@ -38,7 +39,7 @@ pub mod ebl_terms {
 /// let batch = JointBatch { unlabelled: x.clone(), labelled: x, labels: vec![0, 1, 2, 0] };
 /// let objective = EnergyBased::new(EblLoss::Hinge { margin: 1.0 }, Classes)?;
 /// let (loss, ()) = objective.loss(&model, &batch, (), &mut noise)?;
-/// assert!(loss.read().iter().any(|(name, _)| *name == ebl_terms::MARGIN_VIOLATIONS));
+/// assert!(loss.read().iter().any(|number| number.name == ebl_terms::MARGIN_VIOLATIONS));
 /// # Ok::<(), jem_core::Error>(())
 /// ```
 ///
@@ -87,8 +88,8 @@ impl<M, B, A: AnswerSet<M, B>> Objective<M, B> for EnergyBased<A> {
             Margin::None | Margin::Zero | Margin::Positive => 0.0,
         };
         let excess = offending.clone() - correct.clone();
-        loss.add_term(ebl_terms::ENERGY_CORRECT, correct.mean());
-        loss.add_term(ebl_terms::ENERGY_OFFENDING, offending.mean());
+        loss.add_watched(Watch::Energy, ebl_terms::ENERGY_CORRECT, correct.mean());
+        loss.add_watched(Watch::Energy, ebl_terms::ENERGY_OFFENDING, offending.mean());
         let violated = excess.clone().lower_equal_elem(margin);
         loss.add_term(ebl_terms::MARGIN_VIOLATIONS, violated.float().mean());
         loss.add_term(ebl_terms::ERRORS, excess.lower_equal_elem(0.0).float().mean());

@@ -9,7 +9,7 @@ use crate::data::JointBatch;
 use crate::energy::{Classifier, EnergyModel, JointEnergy};
 use crate::error::Result;
 use crate::noise::Noise;
-use crate::objectives::{Loss, Objective};
+use crate::objectives::{Loss, Objective, Watch};
 
 /// The names of the terms that the score matching objectives report.
 pub mod score_terms {
@@ -110,7 +110,7 @@ impl SlicedScoreMatching {
         let along = directional_differences(model, x, v, self.config.step);
         let (square, curvature) = (along.slope.square().mean(), along.curvature.mean());
         let mut loss = Loss::new(square.clone().mul_scalar(0.5) - curvature.clone());
-        loss.add_term(score_terms::ENERGY_DATA, along.energy.mean());
+        loss.add_watched(Watch::Energy, score_terms::ENERGY_DATA, along.energy.mean());
         loss.add_term(score_terms::SQUARED_SLOPE, square);
         loss.add_term(score_terms::CURVATURE, curvature);
         Ok(loss)
