@@ -6,6 +6,9 @@ use super::checks::{finite, same_dimension};
 use super::features::Features;
 use jem_core::error::{Error, Result, ensure};
 
+/// A negative eigenvalue this far below 0, as a share of the largest, may be rounding of numbers in f32.
+const ROUNDING: f64 = 1e-6;
+
 /// Mean and covariance of features. Fit the training set once, and compare every set of samples with it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GaussianFit {
@@ -41,8 +44,9 @@ impl GaussianFit {
     ///
     /// # Errors
     /// [`Error::Shape`] if they do not fit, [`Error::NonFinite`] for a NaN or an infinity, [`Error::Config`] if
-    /// the covariance is not symmetric to 1e-6 of its largest entry. Whether it has negative eigenvalues shows in
-    /// [`frechet_distance`] only, which takes them for 0.
+    /// the covariance is not symmetric to 1e-6 of its largest entry, or has an eigenvalue below -1e-6 of its largest:
+    /// no set of numbers has such a covariance. Negative eigenvalues closer to 0 are rounding, and taken for 0. The
+    /// check costs as much as a distance.
     pub fn from_moments(mean: &[f64], covariance: &[f64]) -> Result<Self> {
         let dimension = mean.len();
         if dimension == 0 || covariance.len() != dimension * dimension {
@@ -54,7 +58,13 @@ impl GaussianFit {
         let asymmetry = (&covariance - covariance.transpose()).amax();
         let allowed = "at most 1e-6 of its largest entry";
         ensure(asymmetry <= 1e-6 * covariance.amax(), "asymmetry of the covariance", asymmetry, allowed)?;
-        Ok(Self { mean, covariance: symmetric(covariance) })
+        let covariance = symmetric(covariance);
+        let eigenvalues = eigen(covariance.clone())?.eigenvalues;
+        let allowed = "at least -1e-6 of the largest, as those of every covariance";
+        let smallest = eigenvalues.min();
+        let tolerated = -ROUNDING * eigenvalues.amax();
+        ensure(smallest >= tolerated, "smallest eigenvalue of the covariance", smallest, allowed)?;
+        Ok(Self { mean, covariance })
     }
 
     /// How many features.
@@ -100,7 +110,7 @@ pub fn frechet_distance(first: &GaussianFit, second: &GaussianFit) -> Result<f64
     same_dimension("second set", first.dimension(), second.dimension())?;
     let root = square_root(&first.covariance)?;
     let product = symmetric(&root * &second.covariance * &root);
-    let cross: f64 = eigen(product)?.eigenvalues.iter().map(|value| value.sqrt()).sum();
+    let cross: f64 = without_rounding(eigen(product)?).eigenvalues.iter().map(|value| value.sqrt()).sum();
     let between = (&first.mean - &second.mean).norm_squared();
     let distance = between + first.covariance.trace() + second.covariance.trace() - 2.0 * cross;
     finite("Fréchet distance", &[distance])?;
@@ -109,7 +119,7 @@ pub fn frechet_distance(first: &GaussianFit, second: &GaussianFit) -> Result<f64
 
 /// S^½ of a symmetric matrix without negative eigenvalues.
 fn square_root(matrix: &DMatrix<f64>) -> Result<DMatrix<f64>> {
-    let eigen = eigen(matrix.clone())?;
+    let eigen = without_rounding(eigen(matrix.clone())?);
     let mut scaled = eigen.eigenvectors.clone();
     for (mut column, value) in scaled.column_iter_mut().zip(eigen.eigenvalues.iter()) {
         column *= value.sqrt();
@@ -117,18 +127,22 @@ fn square_root(matrix: &DMatrix<f64>) -> Result<DMatrix<f64>> {
     Ok(symmetric(scaled * eigen.eigenvectors.transpose()))
 }
 
-/// Eigenvalues and eigenvectors, with eigenvalues below the rounding error of the largest taken for 0: the root
-/// of 1e-16 is 1e-8, and thousands of those would add up.
+/// Eigenvalues and eigenvectors.
 fn eigen(matrix: DMatrix<f64>) -> Result<SymmetricEigen<f64, nalgebra::Dyn>> {
     let dimension = matrix.nrows();
     finite("covariance", matrix.as_slice())?;
-    let Some(mut eigen) = SymmetricEigen::try_new(matrix, f64::EPSILON, 100 * dimension + 1000) else {
+    SymmetricEigen::try_new(matrix, f64::EPSILON, 100 * dimension + 1000).ok_or_else(|| {
         let found = format!("{dimension} x {dimension} numbers");
-        return Err(Error::config("covariance", found, "one whose eigenvalue decomposition converges"));
-    };
-    let floor = eigen.eigenvalues.amax() * dimension as f64 * f64::EPSILON;
+        Error::config("covariance", found, "one whose eigenvalue decomposition converges")
+    })
+}
+
+/// Eigenvalues below the rounding error of the largest taken for 0: the root of 1e-16 is 1e-8, and thousands of those
+/// would add up.
+fn without_rounding(mut eigen: SymmetricEigen<f64, nalgebra::Dyn>) -> SymmetricEigen<f64, nalgebra::Dyn> {
+    let floor = eigen.eigenvalues.amax() * eigen.eigenvalues.len() as f64 * f64::EPSILON;
     eigen.eigenvalues.iter_mut().filter(|value| **value < floor).for_each(|value| *value = 0.0);
-    Ok(eigen)
+    eigen
 }
 
 /// (A + Aᵀ)/2.
@@ -185,5 +199,17 @@ mod tests {
         let skew = GaussianFit::from_moments(&[0.0; 2], &[1.0, 0.5, 0.25, 1.0]).unwrap_err().to_string();
         assert!(skew.starts_with("asymmetry of the covariance = 0.25"), "{skew}");
         assert!(GaussianFit::new(&Features::new(&[1e200, -1e200], 1).unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_covariance_with_a_negative_eigenvalue_is_refused_and_rounding_is_not() {
+        // Eigenvalues 3 and -1.
+        let error = GaussianFit::from_moments(&[0.0; 2], &[1.0, 2.0, 2.0, 1.0]).unwrap_err().to_string();
+        assert!(error.starts_with("smallest eigenvalue of the covariance = -1"), "{error}");
+        assert!(GaussianFit::from_moments(&[0.0], &[-1e-3]).is_err());
+        // Rank 1 in f32: the smallest eigenvalue is -3e-8 or so.
+        let rank_one = |b: f64| GaussianFit::from_moments(&[0.0; 2], &[1.0, b, b, b * b - 5e-8]);
+        let (a, b) = (rank_one(0.3).unwrap(), rank_one(0.3).unwrap());
+        assert!(frechet_distance(&a, &b).unwrap() < 1e-6);
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checks::same_dimension;
 use super::features::Features;
-use jem_core::error::{Result, ensure};
+use jem_core::error::{Error, Result, ensure};
 
 /// A training sample near a query.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -58,12 +58,19 @@ impl NeighbourSearch {
     /// Compares the queries with more of the training set.
     ///
     /// # Errors
-    /// [`Error::Config`](jem_core::Error::Config) if the dimension is not that of the queries.
+    /// [`Error::Config`] if the dimension is not that of the queries, [`Error::NonFinite`] if two samples are too far
+    /// apart for a double.
     pub fn visit(&mut self, training: &Features) -> Result<()> {
         same_dimension("training set", self.queries.dimension(), training.dimension())?;
         for (query, best) in self.queries.rows().zip(&mut self.best) {
             for (offset, sample) in training.rows().enumerate() {
                 let distance = squared_distance(query, sample);
+                if !distance.is_finite() {
+                    return Err(Error::NonFinite {
+                        what: "squared distance of two samples".to_owned(),
+                        value: distance,
+                    });
+                }
                 // After those that are as near: of equals the first comes first.
                 let place = best.partition_point(|known| known.distance <= distance);
                 if place < self.k {
